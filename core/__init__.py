@@ -1,0 +1,1 @@
+"""Reading dumps and computing on them. Imports neither textual nor rich nor torch."""

@@ -1,0 +1,5 @@
+import sys
+
+from dumptui.tui.cli import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""One module a pane: what a part of a run looks like on screen."""

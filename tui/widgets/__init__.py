@@ -1,0 +1,1 @@
+"""Widgets that know no dump: each shows the plain values it is given."""
