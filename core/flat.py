@@ -1,0 +1,67 @@
+"""Per-token values of several samples end to end, each sample with the state of its field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dumptui.core.context_parallel import Array, Ints
+
+State: TypeAlias = Literal["ok", "partial", "unreadable", "not dumped"]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flat:
+    """A per-token field of several samples end to end.
+
+    Sample i of `positions` has values[offsets[i]:offsets[i+1]], one a response token; `known` is False where there is no value (NaN is one).
+    """
+
+    name: str
+    positions: Ints
+    offsets: Ints
+    values: Array
+    known: Bools
+    states: list[State]
+    reasons: list[str | None]
+
+    def one(self, at: int) -> tuple[Array, Bools]:
+        cut = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
+        return self.values[cut], self.known[cut]
+
+    def fail(self, at: int, reason: str) -> None:
+        """Take every value of a sample back: what can't be trusted is not shown."""
+        values, known = self.one(at)
+        values[:], known[:] = 0, False
+        self.states[at], self.reasons[at] = "unreadable", reason
+
+    @property
+    def ok(self) -> Bools:
+        return np.array([state == "ok" for state in self.states], bool)
+
+
+def empty(name: str, positions: Ints, lengths: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Flat:
+    """Room for `lengths` response tokens a sample, nothing known yet."""
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    values, known = np.zeros(offsets[-1], dtype), np.zeros(offsets[-1], bool)
+    count = len(positions)
+    return Flat(name, positions, offsets, values, known, ["not dumped"] * count, [None] * count)
+
+
+def ratio(diff: Flat) -> Flat:
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.where(diff.known, np.exp(diff.values), np.float32(0))
+    return Flat("imp_ratio", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
+
+
+def overlay(out: Flat, at: Ints, source: Flat, source_at: Sequence[int] | None = None) -> None:
+    """Copy samples of `source` (all, in order, unless `source_at` says which) over those of `out`."""
+    for to, origin in zip(at, range(len(at)) if source_at is None else source_at, strict=True):
+        values, known = out.one(int(to))
+        values[:], known[:] = source.one(origin)
+        out.states[to], out.reasons[to] = source.states[origin], source.reasons[origin]

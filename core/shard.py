@@ -1,0 +1,169 @@
+"""One train file: the rows of a data-parallel shard as one rank wrote them, per-token columns still lazy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dumptui.core.context_parallel import Ints
+from dumptui.core.errors import DumpError
+from dumptui.core.ptfile import PtFile
+from dumptui.core.sample import Dumped, OnRead, as_int, as_mapping, plain
+
+# Columns of tensors that are not one value a response token: whole sequences, masks, routing and media.
+NOT_PER_TOKEN = frozenset(
+    "tokens loss_masks witness_ids rollout_routed_experts rollout_indexer_topk multimodal_train_inputs rollout_top_p_token_ids "
+    "rollout_top_p_token_offsets rollout_mask_sums rewards".split()
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shard:
+    """A train file. `rank` is the number in its name (None where the name has none), `recorded_rank` the one inside."""
+
+    path: Path
+    rank: int
+    recorded_rank: int | None
+    cp_rank: int | None
+    cp_size: int | None
+    qkv_format: str | None
+    size: int
+    mtime: float
+    columns: Mapping[str, Any]
+    indices: tuple[int | None, ...]
+    positions: tuple[int, ...] | None
+    totals: Ints
+    responses: Ints
+    padded: Ints | None
+    file: PtFile
+    notes: tuple[str, ...] = ()
+    per_token: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return len(self.totals)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for the tensor, pipeline and context-parallel peers of one data-parallel shard."""
+        return self.indices, self.positions, self.totals.tobytes(), self.responses.tobytes()
+
+    def tensor(self, column: str, row: int) -> Dumped | None:
+        """The dumped tensor of a row, None where this rank has none."""
+        values = self.columns.get(column)
+        value = values[row] if isinstance(values, (list, tuple)) and row < len(values) else None
+        return value if isinstance(value, Dumped) else None
+
+    def widths(self, column: str) -> Ints:
+        """How many values each row holds, -1 where there is none."""
+        values: Sequence[Any] = self.columns[column]
+        return np.array([value.size if isinstance(value, Dumped) else -1 for value in values], np.int64)
+
+
+def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None = None) -> list[Shard]:
+    """The shards of a train file: one, or for the row-wise format that holds a whole step one a data-parallel rank.
+
+    Raises DumpError when the file is no train dump.
+    """
+    file = PtFile(path, on_read=on_read)
+    root = file.root
+    if not isinstance(root, Mapping):
+        raise DumpError(path, "no train dump: it holds no table of columns")
+    if "format_version" in root:
+        if root["format_version"] != 2:
+            raise DumpError(path, f"train dump of format_version {plain(root['format_version'])!r}; only 2 is known")
+        return read_rows(file, root, step)
+    if not isinstance(root.get("rollout_data"), Mapping):
+        raise DumpError(path, "no train dump: it holds no rollout_data")
+    return [make_shard(file, root, root["rollout_data"], step, rank)]
+
+
+def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any], step: int, rank: int | None) -> Shard:
+    listed = {name: values if (read := as_list(values)) is None else read for name, values in columns.items()}
+    responses = int_column(listed.get("response_lengths"), sizes(listed.get("loss_masks")))
+    totals = int_column(listed.get("total_lengths"), sizes(listed.get("tokens")))
+    if responses is None or totals is None or len(responses) != len(totals):
+        raise DumpError(file.path, "no train dump: its rows have no lengths")
+    count = len(totals)
+    indices = as_list(listed.get("sample_indices"))
+    recorded = as_int(root.get("rank"))
+    number = rank if rank is not None else recorded or 0
+    notes = []
+    if recorded not in (None, number):
+        notes.append(f"the name says rank {number}, the content says {recorded}")
+    if (inside := as_int(root.get("rollout_id"))) not in (None, step):
+        notes.append(f"the name says step {step}, the content says {inside}")
+    return Shard(
+        path=Path(file.path),
+        rank=number,
+        recorded_rank=recorded,
+        cp_rank=as_int(root.get("cp_rank")),
+        cp_size=as_int(root.get("cp_size")),
+        qkv_format=root.get("qkv_format") if isinstance(root.get("qkv_format"), str) else None,
+        size=file.size,
+        mtime=file.stamp[2] / 1e9,
+        columns=listed,
+        indices=tuple(as_int(one) for one in indices) if indices is not None and len(indices) == count else (None,) * count,
+        positions=None,
+        totals=totals,
+        responses=responses,
+        padded=int_column(listed.get("max_seq_lens"), None),
+        file=file,
+        notes=tuple(notes),
+        per_token=tuple(name for name, values in listed.items() if is_per_token(name, values, count)),
+    )
+
+
+def read_rows(file: PtFile, root: Mapping[str, Any], step: int) -> list[Shard]:
+    """The row-wise format 2: full-length values, a dict a sample, already put together over context-parallel ranks."""
+    rows = [as_mapping(one) for one in as_list(root.get("samples")) or ()]
+    by_rank: dict[int, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_rank.setdefault(as_int(row.get("data_parallel_rank")) or 0, []).append(row)
+    shards = []
+    for rank, mine in sorted(by_rank.items()):
+        names = dict.fromkeys(name for row in mine for name in row)
+        columns: dict[str, Any] = {name: [row.get(name) for row in mine] for name in names}
+        columns["sample_indices"] = columns.pop("sample_index", [None] * len(mine))
+        columns["raw_reward"] = root.get("raw_reward")
+        positions = [as_int(one) for one in columns.pop("rollout_position", [None] * len(mine))]
+        shard = make_shard(file, {"cp_rank": 0, "cp_size": 1}, columns, step, rank)
+        shards.append(with_positions(shard, positions))
+    return shards
+
+
+def with_positions(shard: Shard, positions: list[int | None]) -> Shard:
+    known = [one for one in positions if one is not None]
+    return replace(shard, positions=tuple(known)) if len(known) == len(positions) else shard
+
+
+def is_per_token(name: str, values: object, rows: int) -> bool:
+    """Whether a column holds one float tensor a row: the shape of every per-token statistic, known by name or not."""
+    if name in NOT_PER_TOKEN or not isinstance(values, (list, tuple)) or len(values) != rows:
+        return False
+    first = next((value for value in values if value is not None), None)
+    return isinstance(first, Dumped) and len(first.shape) == 1 and first.dtype.startswith(("float", "bfloat"))
+
+
+def as_list(value: object) -> Any:
+    """A column as a sequence: lists and tuples as they are, arrays and flat tensors as lists of numbers; anything else as None."""
+    if isinstance(value, Dumped):
+        return value.numpy().tolist() if len(value.shape) == 1 else None
+    return value if isinstance(value, (list, tuple)) else None
+
+
+def sizes(values: object) -> list[int] | None:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(value, Dumped) for value in values):
+        return None
+    return [value.size for value in values]
+
+
+def int_column(values: object, otherwise: Sequence[int] | None) -> Ints | None:
+    read = [as_int(one) for one in values] if isinstance(values, (list, tuple)) else [None]
+    if None in read:
+        return None if otherwise is None else np.array(otherwise, np.int64)
+    return np.array(read, np.int64)

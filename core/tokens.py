@@ -1,0 +1,112 @@
+"""Token ids as text that can be read token by token, from a `tokenizer.json` alone: no code of the dump, no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dumptui.core.errors import DumpError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# A token that only continues the bytes of a character begun before it.
+CONTINUES = "⋯"
+
+
+def byte_characters() -> dict[str, int]:
+    """The byte-level alphabet of GPT-2: printable latin-1 characters stand for themselves, the other bytes for U+0100 upwards."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
+
+
+_BYTES = byte_characters()
+
+
+class Vocabulary:
+    """The pieces of a tokenizer: bytes where a piece may be part of a character, else text."""
+
+    def __init__(self, tokenizer: Tokenizer, decoder: str) -> None:
+        self._tokenizer = tokenizer
+        self._decoder = decoder
+        self._added = {int(id) for id in tokenizer.get_added_tokens_decoder()}
+        self._pieces: dict[int, bytes | str] = {}
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Raises DumpError when the file is missing or no tokenizer."""
+        from tokenizers import Tokenizer
+
+        try:
+            text = path.read_text(encoding="utf-8")
+            return cls(Tokenizer.from_str(text), json.dumps(json.loads(text).get("decoder")))
+        except FileNotFoundError as error:
+            raise DumpError(path, "no tokenizer in the dump: token ids are shown") from error
+        except OSError as error:
+            raise DumpError(path, f"can't be read: {error.strerror or error}") from error
+        except Exception as error:  # tokenizers raises bare Exception for everything that is wrong with a file
+            raise DumpError(path, f"no tokenizer that can be read: {error}") from error
+
+    def texts(self, ids: Iterable[int]) -> list[str]:
+        """A text a token. A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex."""
+        pieces = [self._piece(id) for id in ids]
+        texts: list[str] = []
+        run: list[bytes] = []
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                run.append(piece)
+                continue
+            texts += spread(run)
+            run = []
+            texts.append(piece)
+        return texts + list(spread(run))
+
+    def _piece(self, id: int) -> bytes | str:
+        if id not in self._pieces:
+            self._pieces[id] = self._look_up(id)
+        return self._pieces[id]
+
+    def _look_up(self, id: int) -> bytes | str:
+        token = self._tokenizer.id_to_token(id) if 0 <= id < 2**32 else None
+        if token is None:
+            return f"<id {id}>"
+        if id in self._added:
+            return token
+        if "ByteLevel" in self._decoder:
+            return bytes(_BYTES[c] for c in token) if all(c in _BYTES for c in token) else token
+        if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
+            return bytes([int(token[3:5], 16)])
+        if "WordPiece" in self._decoder:
+            return token[2:] if token.startswith("##") else " " + token
+        return " " + token if self._decoder == "null" else token.replace("▁", " ").encode()
+
+
+def spread(pieces: Sequence[bytes]) -> Iterator[str]:
+    """The text of each piece of one run of bytes: every character goes to the piece that holds its first byte."""
+    whole = b"".join(pieces)
+    starts = list(characters(whole))
+    at = end = 0
+    for piece in pieces:
+        end += len(piece)
+        text = ""
+        begun = at
+        while at < len(starts) and starts[at][0] < end:
+            text += starts[at][1]
+            at += 1
+        yield text if at > begun or not piece else CONTINUES
+
+
+def characters(data: bytes) -> Iterator[tuple[int, str]]:
+    """(offset, character) of UTF-8 `data`; a byte that belongs to no character as its hex form."""
+    at = 0
+    while at < len(data):
+        size = next((size for low, size in ((0xF0, 4), (0xE0, 3), (0xC0, 2)) if data[at] >= low), 1)
+        try:
+            yield at, data[at : at + size].decode("utf-8")
+            at += size
+        except UnicodeDecodeError:
+            yield at, f"\\x{data[at]:02x}"
+            at += 1

@@ -1,0 +1,142 @@
+"""What `--print` answers, as plain values: the documents of the command line contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dumptui.core import tables
+from dumptui.core.context_parallel import Array
+from dumptui.core.errors import DumpError
+from dumptui.core.flat import Bools, Flat
+from dumptui.core.join import FIELDS, Step, load
+from dumptui.core.run import Run, StepKey
+from dumptui.core.sample import Sample
+from dumptui.core.tables import Record
+from dumptui.core.tokens import Vocabulary
+
+
+def steps(run: Run, reward_key: str | None = None) -> Iterator[Record]:
+    """A row a step, oldest first; one that can't be read says why in its row."""
+    for files in run.steps.values():
+        try:
+            step = load(files)
+            yield tables.step_row(step, tables.samples(step, reward_key))
+        except DumpError as error:
+            yield tables.unreadable_step(files, error)
+
+
+def newest(run: Run) -> Step:
+    """The newest train step that can be read and has samples, else the newest such eval step."""
+    problem: DumpError | None = None
+    for key in sorted(run.steps, key=lambda key: (not key.evaluation, key.step), reverse=True):
+        try:
+            step = load(run.steps[key])
+        except DumpError as error:
+            problem = problem or error
+            continue
+        if step.samples:
+            return step
+    raise problem or DumpError(run.root, "no step has samples")
+
+
+def open_step(run: Run, key: StepKey | None) -> Step:
+    """Raises DumpError for a step that is not there or can't be read."""
+    if key is None:
+        return newest(run)
+    if key not in run.steps:
+        there = [str(one.step) for one in run.steps if one.evaluation == key.evaluation]
+        has = f"it has {there[0]} to {there[-1]}" if there else f"it has no {'eval' if key.evaluation else 'train'} steps"
+        raise DumpError(run.root, f"no {key}: {has}")
+    return load(run.steps[key])
+
+
+def find_sample(step: Step, index: int | None, occurrence: int) -> Sample:
+    for sample in step.samples:
+        if sample.index == index and sample.occurrence == occurrence:
+            return sample
+    raise DumpError(step.rollout.path, f"no sample {index}{f'.{occurrence}' if occurrence else ''} in {step.files.key}")
+
+
+# Tokens ---------------------------------------------------------------------------------------------------------
+
+
+def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> Iterator[Record]:
+    """The tokens document of each chosen sample, in order."""
+    positions = np.array([sample.position for sample in chosen], np.int64)
+    mask = step.masks(positions)
+    names = [name for name in FIELDS if name not in step.fields] + step.fields
+    fields = {name: step.gather(name, positions) for name in names}
+    for at, sample in enumerate(chosen):
+        yield {
+            "step": step.files.key.step,
+            "evaluation": step.files.key.evaluation,
+            "sample_index": sample.index,
+            "occurrence": sample.occurrence,
+            "total_length": sample.total_length,
+            "prompt_length": sample.prompt_length,
+            "response_length": sample.response_length,
+            "token_ids": sample.tokens.tolist(),
+            "token_text": None if vocabulary is None else vocabulary.texts(sample.tokens.tolist()),
+            "loss_mask": mask.one(at)[0].tolist() if mask.states[at] == "ok" else None,
+            "fields": {name: field_document(flat, at, shown(flat, mask, at)) for name, flat in fields.items()},
+            "notes": notes(step, sample, mask.reasons[at]),
+        }
+
+
+def shown(flat: Flat, mask: Flat, at: int) -> Bools:
+    """Where a value is shown: known, and not masked out. A mask that doesn't fit hides nothing but is told in the notes."""
+    known = flat.one(at)[1]
+    return known & (mask.one(at)[0] > 0) if mask.states[at] == "ok" else known
+
+
+def field_document(flat: Flat, at: int, where: Bools) -> Record:
+    state = flat.states[at]
+    has_values = state in ("ok", "partial")
+    values = numbers(flat.one(at)[0], where) if has_values else None
+    reason = flat.reasons[at] or ("no file has the column" if state == "not dumped" else None)
+    return {"state": state, "reason": reason, "values": values}
+
+
+def numbers(values: Array, where: Bools) -> list[Any]:
+    """Python numbers, None where there is none to show."""
+    out: list[Any] = values.tolist()
+    for at in np.flatnonzero(~where):
+        out[at] = None
+    return out
+
+
+def notes(step: Step, sample: Sample, mask_reason: str | None) -> list[str]:
+    found = [*sample.notes, *([mask_reason] if mask_reason else [])]
+    row = step.rows[sample.position]
+    if row is None:
+        if not step.files.key.evaluation:
+            found.append("no train data for this sample")
+        return found
+    expanded = int(row.peers.first.totals[row.row]) - sample.total_length
+    if expanded:
+        found.append(f"train side expanded by {expanded} tokens")
+    return found
+
+
+def position_rows(document: Record) -> Iterator[Record]:
+    """A row a position of a tokens document."""
+    ids, texts, mask, fields = (document[name] for name in ("token_ids", "token_text", "loss_mask", "fields"))
+    assert isinstance(ids, list) and isinstance(fields, dict)
+    prompt = len(ids) - int(str(document["response_length"]))
+    for position, id in enumerate(ids):
+        at = position - prompt
+        row: Record = {
+            "sample_index": document["sample_index"],
+            "occurrence": document["occurrence"],
+            "position": position,
+            "token_id": id,
+            "text": texts[position] if isinstance(texts, list) else None,
+            "loss_mask": mask[at] if isinstance(mask, list) and at >= 0 else None,
+        }
+        for name, field in fields.items():
+            if field["values"] is not None:
+                row[name] = field["values"][at] if at >= 0 else None
+        yield row

@@ -1,0 +1,107 @@
+"""The command line: what to open, what to print, and starting the screen."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dumptui import __version__
+from dumptui.core.errors import DumpError
+from dumptui.core.run import Run, StepKey
+
+VIEWS = ("steps", "samples", "groups", "batch", "tokens")
+SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code is 0, 1 (health found something) or 2 (one sentence on stderr says what)."""
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if args.demo == (args.run is not None):
+        parser.error("give a RUN folder, or --demo for a generated one")
+    if args.print is None and not can_draw():
+        args.print = "steps"
+    try:
+        return with_demo(args, run_command) if args.demo else run_command(args)
+    except DumpError as error:
+        print(f"dumptui: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dumptui", description="A terminal viewer for the debug dumps of reinforcement-learning runs of language models."
+    )
+    parser.add_argument("run", metavar="RUN", nargs="?", help="a --dump-details folder, or a folder of rollout or train .pt files")
+    parser.add_argument("--demo", action="store_true", help="open a generated run in a temporary folder")
+    at = parser.add_mutually_exclusive_group()
+    at.add_argument("--step", type=int, metavar="N", help="a train step; the newest that can be read by default")
+    at.add_argument("--eval", type=int, metavar="N", help="an eval step")
+    parser.add_argument("--sample", type=sample_key, metavar="I[.K]", help="Sample.index, and which of those where it repeats, from 0")
+    parser.add_argument("--pane", choices=("rollout", "batch", "tokens"), default=None, help="the pane to start in")
+    parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
+    parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON document")
+    form.add_argument("--csv", action="store_true", help="print the rows as CSV")
+    parser.add_argument("--version", action="version", version=f"dumptui {__version__}")
+    return parser
+
+
+def sample_key(text: str) -> tuple[int, int]:
+    match = SAMPLE.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"not a sample: {text!r}; give its index, or index.occurrence")
+    return int(match[1]), int(match[2] or 0)
+
+
+def can_draw() -> bool:
+    """Whether the screen can be drawn: Textual reads the keys from stdin and writes to stderr, also into a pipe."""
+    terminals = sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
+    return terminals and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def step_key(args: argparse.Namespace) -> StepKey | None:
+    if args.eval is not None:
+        return StepKey(args.eval, True)
+    return None if args.step is None else StepKey(args.step)
+
+
+def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], int]) -> int:
+    from dumptui.core.demo import write_demo
+
+    with tempfile.TemporaryDirectory(prefix="dumptui-demo-") as folder:
+        args.run = Path(folder) / "demo-grpo-8gpu"
+        write_demo(args.run)
+        return command(args)
+
+
+def run_command(args: argparse.Namespace) -> int:
+    run = Run.open(args.run)
+    if args.print is not None:
+        from dumptui.tui.printing import print_view
+
+        # A reader that went away ends the command quietly, as it ends any filter.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        print_view(run, step_key(args), args)
+        return 0
+    return start_screen(run, args)
+
+
+def start_screen(run: Run, args: argparse.Namespace) -> int:
+    from dumptui.tui.app import DumpTui
+
+    columns, lines = os.get_terminal_size(sys.stderr.fileno())
+    if columns < 40 or lines < 10:
+        raise DumpError("terminal", f"{columns}x{lines} is too small, at least 40x10 are needed")
+    app = DumpTui(run, step_key(args), args.sample, args.pane, args.reward_key)
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,173 @@
+"""The columns of the tables on screen: label, width, how a value is written, and what it means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dumptui.core.tables import Record
+from dumptui.tui.output import number
+from dumptui.tui.widgets.table import Column
+
+Write = Callable[[object], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of records: `key` names the entry, `default` whether it is shown before all are asked for."""
+
+    key: str
+    label: str
+    width: int
+    write: Write
+    tip: str
+    default: bool = True
+    right: bool = True
+
+    @property
+    def column(self) -> Column:
+        return Column(self.key, self.label, self.width, self.right, self.tip)
+
+
+def fixed(decimals: int, sign: str = "") -> Write:
+    """`decimals` places, so that a column lines up; an exponent where that would show nothing of the number."""
+
+    def write(value: object) -> str:
+        if value is None:
+            return "-"
+        if not isinstance(value, (int, float)):
+            return str(value)
+        if not math.isfinite(value) or abs(value) >= 1e5 or 0 < abs(value) < 0.5 * 10**-decimals:
+            return number(float(value)) if value == 0 or not math.isfinite(value) else f"{value:.0e}"
+        return f"{value:{sign}.{decimals}f}"
+
+    return write
+
+
+def whole(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def percent(value: object) -> str:
+    return "-" if value is None else f"{float(value):.0%}" if isinstance(value, (int, float)) else str(value)
+
+
+def yes(value: object) -> str:
+    return "-" if value is None else "yes" if value else ""
+
+
+def size(value: object) -> str:
+    if not isinstance(value, (int, float)):
+        return "-"
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError
+
+
+def listed(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else whole(value)
+
+
+def reward(value: object) -> str:
+    """A reward as a number, or the keys of a dict from which none is chosen."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(map(str, value)) + "}"
+    return fixed(2)(value)
+
+
+STEPS = (
+    Field("label", "step", 7, whole, "the rollout id; evals stand beside the train step of their number"),
+    Field("samples", "n", 4, whole, "samples in the rollout file"),
+    Field("reward_mean", "reward", 7, fixed(3), "mean raw reward of the samples that have one (evals: reward)"),
+    Field("mean_abs_lp_diff", "|Δ|", 8, fixed(4), "mean over samples of mean |train - rollout log-prob|, unmasked tokens"),
+    Field("response_length_mean", "len", 6, fixed(0), "mean response length in tokens, tool output included"),
+    Field("truncated_frac", "trunc", 5, percent, "share of samples cut by the length limit"),
+    Field("mean_entropy", "H", 6, fixed(3), "mean over samples of the mean entropy, unmasked tokens"),
+    Field("zero_std_frac", "0-std", 5, percent, "share of prompt groups whose rewards are all equal: nothing to learn from"),
+    Field("staleness_mean", "stale", 5, fixed(1), "mean over samples of newest - oldest weight version"),
+    Field("max_abs_lp_diff", "max |Δ|", 8, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
+    Field("mixed_version_frac", "mixed", 5, percent, "share of samples written by more than one weight version"),
+    Field("train_samples", "train", 5, whole, "samples with a train row"),
+    Field("state", "state", 10, whole, "what is known of the step's files", right=False),
+)
+
+SAMPLES = (
+    Field("label", "sample", 8, whole, "Sample.index, with .K for the K-th of a repeated index"),
+    Field("group_index", "group", 6, whole, "prompt group"),
+    Field("shown_reward", "reward", 7, reward, "Sample.reward as dumped"),
+    Field("response_length", "len", 6, whole, "response tokens, tool output included"),
+    Field("flags", "flags", 9, whole, "truncated, removed from training, aborted, failed, without train data", right=False),
+    Field("mean_abs_lp_diff", "|Δ|", 8, fixed(4), "mean |train - rollout log-prob| over unmasked tokens"),
+    Field("max_abs_lp_diff", "max |Δ|", 8, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
+    Field("mean_imp_ratio", "ratio", 7, fixed(4), "mean of exp(train - rollout log-prob) over unmasked tokens"),
+    Field("mean_entropy", "H", 6, fixed(3), "mean entropy over unmasked tokens"),
+    Field("adv_mean", "adv", 7, fixed(3, "+"), "mean advantage over unmasked tokens"),
+    Field("turns", "turns", 5, whole, "generate calls"),
+    Field("staleness", "stale", 5, whole, "newest weight version of an on-policy sample here - the sample's oldest"),
+    Field("tool_calls", "tools", 5, whole, "tool messages in the prompt"),
+    Field("non_generation_time", "env s", 6, fixed(1), "seconds spent in tools and environment"),
+    Field("raw_reward", "raw", 7, fixed(2), "the trainer's raw reward, before normalisation"),
+    Field("truncated", "trunc", 5, yes, "cut by the length limit"),
+    Field("status", "status", 10, whole, "Sample.status", False, right=False),
+    Field("remove_sample", "removed", 7, yes, "masked out of training by a filter", False),
+    Field("total_length", "total", 6, whole, "prompt and response tokens", False),
+    Field("effective_length", "trained", 7, whole, "response tokens with loss mask 1", False),
+    Field("normalized_reward", "norm", 7, fixed(3, "+"), "the reward after group normalisation", False),
+    Field("weight_version", "v last", 7, whole, "weight version of the last call", False),
+    Field("weight_version_min", "v min", 6, whole, "oldest weight version", False),
+    Field("mixed_version", "mixed", 5, yes, "written by more than one weight version", False),
+    Field("spec_accept_rate", "spec", 6, fixed(3), "accepted / drafted tokens of speculative decoding", False),
+    Field("prefix_cache_hit_rate", "cache", 6, fixed(3), "cached / all prompt tokens", False),
+    Field("max_entropy", "max H", 7, fixed(3), "largest entropy of an unmasked token", False),
+    Field("ref_entropy_mean", "ref H", 6, fixed(3), "mean entropy of the reference model", False),
+    Field("adv_std", "adv std", 7, fixed(3), "standard deviation (n-1) of the advantages", False),
+    Field("return_mean", "return", 7, fixed(3, "+"), "mean return over unmasked tokens", False),
+    Field("dumped_rank", "rank", 5, whole, "rank of the first train file that holds the row", False),
+)
+
+BATCH_FILES = (
+    Field("file", "file", 12, whole, "train file", right=False),
+    Field("rank", "rank", 5, whole, "rank in the file name"),
+    Field("dp_shard", "dp", 3, whole, "data-parallel shard, counted by first rank"),
+    Field("cp", "cp", 6, whole, "context-parallel rank of how many"),
+    Field("rows", "rows", 5, whole, "samples in the file"),
+    Field("tokens", "tokens", 9, whole, "prompt and response tokens of its samples"),
+    Field("bytes", "size", 9, size, "size of the file"),
+    Field("status", "state", 12, whole, "what can be said of the file", right=False),
+    Field("fields", "per-token fields", 60, listed, "the per-token columns that this rank holds", right=False),
+)
+
+BATCH_SAMPLES = tuple(
+    field
+    for key in (
+        "label group_index dumped_rank normalized_reward effective_length mean_abs_lp_diff max_abs_lp_diff mean_imp_ratio mean_entropy "
+        "max_entropy ref_entropy_mean adv_mean adv_std return_mean flags"
+    ).split()
+    for field in SAMPLES
+    if field.key == key
+)
+
+
+def cells(fields: Sequence[Field], record: Record) -> list[str]:
+    return [field.write(record.get(field.key)) for field in fields]
+
+
+def order(records: Sequence[Record], key: str, descending: bool) -> list[int]:
+    """Row numbers sorted by a column, blanks and NaN last; equal ones stay in file order."""
+
+    def blank(value: object) -> bool:
+        return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+    def rank(at: int) -> tuple[int, float, str]:
+        value = records[at].get(key)
+        if isinstance(value, (bool, int, float)):
+            return 0, -float(value) if descending else float(value), ""
+        return 1, 0.0, str(value)
+
+    filled = [at for at in range(len(records)) if not blank(records[at].get(key))]
+    texts = any(isinstance(records[at].get(key), str) for at in filled)
+    filled.sort(key=rank, reverse=descending and texts)
+    return filled + [at for at in range(len(records)) if blank(records[at].get(key))]

@@ -1,0 +1,89 @@
+"""Rows and documents on standard output: strict JSON, CSV or a plain table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dumptui.core.tables import Record
+from dumptui.core.text import cell_width, visible
+
+
+def strict(value: object) -> Any:
+    """A value as strict JSON holds it: what is not finite as a text, keys as texts, anything unknown as its repr."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): strict(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(one) for one in value]
+    return repr(value)
+
+
+def to_json(document: Mapping[str, object]) -> str:
+    try:
+        return json.dumps(document, allow_nan=False)  # most documents are finite: no second walk over a million numbers
+    except (ValueError, TypeError):
+        return json.dumps(strict(document), allow_nan=False)
+
+
+def to_csv(rows: Sequence[Record]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = columns(rows)
+    writer.writerow(names)
+    writer.writerows([plain(row.get(name)) for name in names] for row in rows)
+    return out.getvalue().encode("utf-8", "backslashreplace").decode()
+
+
+def to_table(rows: Sequence[Record]) -> str:
+    """Aligned columns, numbers to the right, `-` for nothing."""
+    names = columns(rows)
+    cells = [[cell(row.get(name)) for name in names] for row in rows]
+    widths = [max([cell_width(name), *(cell_width(line[at]) for line in cells)]) for at, name in enumerate(names)]
+    right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in names]
+
+    def line(texts: Sequence[str]) -> str:
+        padded = []
+        for text, width, to_right in zip(texts, widths, right, strict=True):
+            space = " " * (width - cell_width(text))
+            padded.append(space + text if to_right else text + space)
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([line(names), *map(line, cells)]) + "\n"
+
+
+def columns(rows: Iterable[Record]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def plain(value: object) -> object:
+    """A CSV cell: empty for nothing, nested values as JSON."""
+    if isinstance(value, (list, tuple, Mapping)):
+        return json.dumps(strict(value))
+    return strict(value)
+
+
+def cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, float):
+        return number(value)
+    return visible(value if isinstance(value, str) else str(plain(value)))
+
+
+def number(value: float) -> str:
+    """Three decimals, or two digits and an exponent where those would hide or stretch it."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if value and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.2e}"
+    return f"{value:.3f}"

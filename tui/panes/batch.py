@@ -1,0 +1,117 @@
+"""The Batch pane: the train files of a step, and the per-token columns of each sample that was trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Static
+
+from dumptui.core import tables
+from dumptui.core.join import Step
+from dumptui.core.tables import Record
+from dumptui.core.text import visible
+from dumptui.tui import columns
+from dumptui.tui.panes.rollout import sample_records, sample_style
+from dumptui.tui.reader import Loaded
+from dumptui.tui.widgets.table import Table
+
+
+class BatchPane(Vertical):
+    """Files above, samples below."""
+
+    HELP = """\
+# Batch
+
+What the trainer wrote of the step: its files, and the trained samples with their per-token columns.
+
+- A file's **dp** counts data-parallel shards; files of one shard hold the same samples on other tensor, pipeline and context-parallel ranks.
+- **enter** on a sample opens its tokens; **tab** goes between the two tables; **escape** goes back.
+"""
+
+    @dataclass
+    class SampleChosen(Message):
+        position: int
+
+    def __init__(self) -> None:
+        super().__init__(id="batch")
+        self.files: list[Record] = []
+        self.trained: list[int] = []
+        self.samples: list[Record] = []
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="batch-title", markup=False)
+        yield Table(id="files", empty="no train files in this step")
+        yield Static(id="file-detail", markup=False)
+        yield Table(id="batch-samples", empty="no sample has train data")
+
+    def show_step(self, loaded: Loaded) -> None:
+        self.files = [
+            {**row, "cp": cp_text(row), "status": row["state"] if row["reason"] is None else f"{row['state']}: {row['reason']}"}
+            for row in tables.batch(loaded.step)
+        ]
+        self.samples = sample_records(loaded)
+        self.trained = [at for at, row in enumerate(self.samples) if row["trained"]]
+        self.query_one("#batch-title", Static).update(summary(loaded.step))
+        self.query_one("#files", Table).show(
+            [field.column for field in columns.BATCH_FILES],
+            len(self.files),
+            lambda at: columns.cells(columns.BATCH_FILES, self.files[at]),
+            style=lambda at: None if self.files[at]["state"] == "ok" else "bad",
+            keep_cursor=False,
+        )
+        self.query_one("#batch-samples", Table).show(
+            [field.column for field in columns.BATCH_SAMPLES],
+            len(self.trained),
+            lambda at: columns.cells(columns.BATCH_SAMPLES, self.samples[self.trained[at]]),
+            style=lambda at: sample_style(self.samples[self.trained[at]]),
+            keep_cursor=False,
+        )
+        self._show_file(0)
+
+    @on(Table.Highlighted, "#files")
+    def _file_moved(self, event: Table.Highlighted) -> None:
+        self._show_file(event.row)
+
+    def _show_file(self, at: int) -> None:
+        text = Text()
+        if self.files:
+            row = self.files[at]
+            text.append(f" {row['file']} ", "bold").append(f"{columns.listed(row['fields']) or 'no per-token columns'}")
+            if row["reason"]:
+                text.append(f" · {visible(str(row['reason']))}", "bold")
+        self.query_one("#file-detail", Static).update(text)
+
+    @on(Table.Selected, "#batch-samples")
+    def _sample_selected(self, event: Table.Selected) -> None:
+        if self.trained:
+            self.post_message(self.SampleChosen(self.trained[event.row]))
+
+    def focus_first(self) -> None:
+        self.query_one("#files", Table).focus()
+
+
+def cp_text(row: Record) -> str:
+    return "-" if row["cp_size"] is None else f"{row['cp_rank']} of {row['cp_size']}"
+
+
+def summary(step: Step) -> Text:
+    """What was trained, from how many files, under which layout."""
+    text = Text(f" {step.files.key}", style="bold")
+    if step.files.key.evaluation:
+        return text.append(" · an eval is not trained on", "none")
+    text.append(f" · trained on {step.trained} of {len(step.samples)} samples · {len(step.files.shards)} files", "none")
+    if step.peers:
+        sizes = sorted({peers.cp_size for peers in step.peers})
+        formats = sorted({shard.qkv_format or "format not recorded" for shard in step.shards})
+        known = "layout inferred" if any(peers.inferred for peers in step.peers) else "layout recorded"
+        text.append(f": dp {len(step.peers)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}", "none")
+    if reason := tables.train_reason(step):
+        text.append(f" · {visible(reason)}", "bold")
+    if step.orphans:
+        text.append(f" · {len(step.orphans)} train rows match no sample: {visible(step.orphans[0])}", "bold")
+    return text

@@ -1,0 +1,314 @@
+"""The Rollout pane: the steps with a trend, and the samples of the chosen step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import var
+from textual.widgets import Static
+
+from dumptui.core.run import StepKey
+from dumptui.core.tables import Record
+from dumptui.core.text import visible
+from dumptui.tui import columns
+from dumptui.tui.dialog import Choose
+from dumptui.tui.reader import Loaded
+from dumptui.tui.widgets.plot import Plot, Series
+from dumptui.tui.widgets.table import Table
+
+TRENDS = ("mean_abs_lp_diff", "reward_mean", "response_length_mean", "mean_entropy", "truncated_frac", "zero_std_frac", "max_abs_lp_diff")
+
+
+class RolloutPane(Horizontal):
+    """Steps on the left, samples of the chosen step on the right."""
+
+    HELP = """\
+# Rollout
+
+The steps of the run with a trend, and the samples of the step under the cursor.
+
+- **enter** goes deeper: from a step to its samples, from a sample to its tokens; **escape** goes back.
+- **s** sorts by a column you choose, **S** turns the order round; a click on a column's label does both.
+- **a** shows all columns; **left** and **right** reach those that don't fit.
+- **m** draws another column of the steps.
+- **<** and **>** go to the step before and after.
+
+A statistic is over unmasked response tokens. `-` stands for nothing; `~` before a number says that it covers only a part.
+"""
+    BINDINGS = [
+        Binding("s", "sort", "Sort", id="rollout.sort"),
+        Binding("S", "reverse", "Reverse", show=False, id="rollout.reverse"),
+        Binding("a", "all_columns", "All columns", id="rollout.columns"),
+        Binding("m", "trend", "Trend", id="rollout.trend"),
+    ]
+
+    trend: var[str] = var("mean_abs_lp_diff")
+    all_columns: var[bool] = var(False)
+
+    @dataclass
+    class StepChosen(Message):
+        key: StepKey
+
+    @dataclass
+    class SampleChosen(Message):
+        position: int
+
+    def __init__(self, keys: Sequence[StepKey]) -> None:
+        super().__init__(id="rollout")
+        self.keys = list(reversed(keys))
+        self.rows: dict[StepKey, Record] = {}
+        self.samples: list[Record] = []
+        self.order: list[int] = []
+        self._loaded: Loaded | None = None
+        self._sort: tuple[str, bool] | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="steps-side"):
+            yield Table(id="steps", empty="no steps")
+            yield Static(id="trend-title", markup=False)
+            yield Plot(id="trend")
+        with Vertical(id="samples-side"):
+            yield Static(id="samples-title", markup=False)
+            yield Table(id="samples", empty="reading the step")
+            yield Static(id="group", markup=False)
+
+    def on_mount(self) -> None:
+        self.steps = self.query_one("#steps", Table)
+        self.table = self.query_one("#samples", Table)
+        self.show_steps()
+
+    # Steps -----------------------------------------------------------------------------------------------------
+
+    def show_steps(self) -> None:
+        self.steps.show(
+            [field.column for field in columns.STEPS],
+            len(self.keys),
+            self._step_cells,
+            style=lambda at: "warn" if self.rows.get(self.keys[at], {}).get("state", "ok") != "ok" else None,
+        )
+        self._draw_trend()
+
+    def _step_cells(self, at: int) -> list[str]:
+        key = self.keys[at]
+        row = self.rows.get(key)
+        label = f"eval {key.step}" if key.evaluation else str(key.step)
+        if row is None:
+            return [label, *[""] * (len(columns.STEPS) - 1)]
+        found = columns.cells(columns.STEPS, {**row, "label": label})
+        if row["state"] == "partial":  # a statistic of the trained part only
+            found[3] = "~" + found[3] if found[3] != "-" else "-"
+        return found
+
+    def summarise(self, key: StepKey, row: Record) -> None:
+        self.rows[key] = row
+        self.show_steps()
+
+    def select_step(self, key: StepKey) -> None:
+        self.steps.cursor = self.keys.index(key)
+
+    def _draw_trend(self) -> None:
+        evaluation = self._loaded is not None and self._loaded.key.evaluation
+        keys = [key for key in reversed(self.keys) if key.evaluation == evaluation]
+        values = [self.rows.get(key, {}).get(self.trend) for key in keys]
+        drawn = np.array([value if isinstance(value, (int, float)) else np.nan for value in values], np.float64)
+        x = np.array([key.step for key in keys], np.float64)
+        field = next(field for field in columns.STEPS if field.key == self.trend)
+        self.query_one("#trend-title", Static).update(Text(f" {field.label} over {'eval' if evaluation else 'train'} steps", style="bold"))
+        cursor = float(self._loaded.key.step) if self._loaded is not None else None
+        self.query_one("#trend", Plot).show(Series(field.label, x, drawn), cursor=cursor, empty="no values yet")
+
+    @on(Table.Highlighted, "#steps")
+    def _step_moved(self, event: Table.Highlighted) -> None:
+        self.post_message(self.StepChosen(self.keys[event.row]))
+
+    @on(Table.Selected, "#steps")
+    def _into_samples(self) -> None:
+        self.enter_samples()
+
+    @on(Plot.Clicked, "#trend")
+    def _trend_clicked(self, event: Plot.Clicked) -> None:
+        evaluation = self._loaded is not None and self._loaded.key.evaluation
+        keys = [key for key in self.keys if key.evaluation == evaluation]
+        if keys:
+            self.select_step(min(keys, key=lambda key: abs(key.step - event.x)))
+
+    def enter_samples(self) -> None:
+        self.add_class("-samples")
+        self.table.focus()
+
+    def leave_samples(self) -> bool:
+        """Go back to the steps; False when the cursor is there already."""
+        if not self.table.has_focus and not self.has_class("-samples"):
+            return False
+        self.remove_class("-samples")
+        self.steps.focus()
+        return True
+
+    # Samples ---------------------------------------------------------------------------------------------------
+
+    def show_wait(self, key: StepKey, text: str) -> None:
+        self.query_one("#samples-title", Static).update(Text(f" {key}: {text}"))
+
+    def show_failure(self, key: StepKey, problem: str) -> None:
+        self.samples, self.order, self._loaded = [], [], None
+        self.table.empty = visible(problem)
+        self.table.show([], 0, lambda row: [])
+        self.show_wait(key, "can't be shown")
+        self.query_one("#group", Static).update("")
+
+    def show_step(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self.samples = sample_records(loaded)
+        self.table.empty = "the step has no samples"
+        self._show_samples(keep_cursor=False)
+        self._draw_trend()
+
+    def _fields(self) -> list[columns.Field]:
+        return [field for field in columns.SAMPLES if field.default or self.all_columns]
+
+    def _show_samples(self, keep_cursor: bool = True) -> None:
+        self.order = list(range(len(self.samples))) if self._sort is None else columns.order(self.samples, *self._sort)
+        fields = self._fields()
+        self.table.show(
+            [field.column for field in fields],
+            len(self.order),
+            lambda at: columns.cells(fields, self.samples[self.order[at]]),
+            style=lambda at: sample_style(self.samples[self.order[at]]),
+            sort=self._sort,
+            keep_cursor=keep_cursor,
+        )
+        self._show_title()
+        self._show_group(self.table.cursor)
+
+    def _show_title(self) -> None:
+        assert self._loaded is not None
+        row, key = self._loaded.row, self._loaded.key
+        text = Text(f" {key}", style="bold")
+        text.append(f" · {row['samples']} samples in {row['groups']} groups", "none")
+        if not key.evaluation:
+            text.append(f" · train {row['train_samples']}/{row['samples']}", "none")
+        if self._sort is not None:
+            label = next(field.label for field in columns.SAMPLES if field.key == self._sort[0])
+            text.append(f" · by {label}, {'largest' if self._sort[1] else 'smallest'} first", "none")
+        if row["reason"]:
+            text.append(f" · {visible(str(row['reason']))}", "bold")
+        self.query_one("#samples-title", Static).update(text)
+
+    def _show_group(self, at: int) -> None:
+        if self._loaded is None or not self.order:
+            return
+        position = self.order[at]
+        index = self.samples[position]["group_index"]
+        group = next((one for one in self._loaded.groups if one["group_index"] == index), None)
+        prompt = prompt_text(self._loaded.step.samples[position].prompt)
+        self.query_one("#group", Static).update(group_line(group, self.samples, prompt, self.app.size.width * 2))
+
+    @on(Table.Highlighted, "#samples")
+    def _sample_moved(self, event: Table.Highlighted) -> None:
+        self._show_group(event.row)
+
+    @on(Table.Selected, "#samples")
+    def _sample_selected(self, event: Table.Selected) -> None:
+        if self.order:
+            self.post_message(self.SampleChosen(self.order[event.row]))
+
+    def select_sample(self, position: int) -> None:
+        self.table.cursor = self.order.index(position)
+
+    # Keys ------------------------------------------------------------------------------------------------------
+
+    @on(Table.HeaderClicked, "#samples")
+    def _header_clicked(self, event: Table.HeaderClicked) -> None:
+        self._sort_by(event.key)
+
+    def _sort_by(self, key: str | None) -> None:
+        if key is None or not self.samples:
+            return
+        position = self.order[self.table.cursor]
+        self._sort = (key, not self._sort[1]) if self._sort is not None and self._sort[0] == key else (key, key != "label")
+        self._show_samples()
+        self.select_sample(position) if self._sort is None else setattr(self.table, "cursor", 0)
+
+    def action_sort(self) -> None:
+        choices = [(field.key, f"{field.label:<8}  {field.tip}") for field in self._fields()]
+        self.app.push_screen(Choose("sort the samples by", choices), self._sort_by)
+
+    def action_reverse(self) -> None:
+        if self._sort is not None:
+            self._sort_by(self._sort[0])
+
+    def action_all_columns(self) -> None:
+        self.all_columns = not self.all_columns
+        if self._loaded is not None:
+            self._show_samples()
+
+    def action_trend(self) -> None:
+        self.trend = TRENDS[(TRENDS.index(self.trend) + 1) % len(TRENDS)]
+        self._draw_trend()
+
+
+def sample_records(loaded: Loaded) -> list[Record]:
+    """The rows of the samples table with what only the screen shows."""
+    times = Counter(row["sample_index"] for row in loaded.samples)
+    records = []
+    for row, sample in zip(loaded.samples, loaded.step.samples, strict=True):
+        index = "?" if sample.index is None else sample.index
+        shown = {
+            "label": f"{index}.{sample.occurrence}" if times[sample.index] > 1 else index,
+            "shown_reward": sample.reward if row["reward"] is None else row["reward"],
+            "flags": flags(row, loaded.key.evaluation),
+        }
+        records.append({**row, **shown})
+    return records
+
+
+def flags(row: Record, evaluation: bool) -> str:
+    found = []
+    if row["remove_sample"]:
+        found.append("removed")
+    if row["truncated"]:
+        found.append("trunc")
+    elif row["status"] != "completed":
+        found.append(visible(str(row["status"])))
+    if not row["trained"] and not evaluation:
+        found.append("no train")
+    if row["alignment_failed"]:
+        found.append("unplaced")
+    return " ".join(found)
+
+
+def sample_style(row: Record) -> str | None:
+    if row["remove_sample"] or row["alignment_failed"]:
+        return "bad"
+    return "warn" if row["flags"] else None
+
+
+def prompt_text(prompt: object) -> str:
+    """The prompt's text, of chat messages the last user's."""
+    if isinstance(prompt, str):
+        return prompt
+    if not isinstance(prompt, (list, tuple)):
+        return ""
+    contents = [one.get("content") for one in prompt if isinstance(one, dict) and one.get("role") == "user"]
+    return str(contents[-1]) if contents else ""
+
+
+def group_line(group: Record | None, samples: Sequence[Record], prompt: str, width: int) -> Text:
+    """The prompt group at a glance: its members' rewards, whether they differ, and the prompt."""
+    text = Text(no_wrap=False, overflow="ellipsis")
+    if group is not None and group["group_index"] is not None:
+        rewards = [columns.reward(one["shown_reward"]) for one in samples if one["group_index"] == group["group_index"]]
+        text.append(f" group {group['group_index']}: ", "bold").append("  ".join(rewards[:16]) + ("  …" if len(rewards) > 16 else ""))
+        text.append("   zero-std: unknown" if group["reward_mean"] is None else "   zero-std" if group["zero_std"] else "", "bold")
+        text.append("   ")
+    shown = visible(" ".join(prompt[: 2 * width].split()))
+    return text.append("prompt ", "bold").append(shown[:width])

@@ -1,0 +1,300 @@
+"""The Tokens pane: one sample token by token, shaded by a statistic, with the chart of that statistic under it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.reactive import var
+from textual.widgets import Static
+
+from dumptui.core.join import FIELDS
+from dumptui.core.text import visible
+from dumptui.core.view import MASKED, MISSING, PROMPT, SampleView
+from dumptui.tui import columns
+from dumptui.tui.dialog import Choose
+from dumptui.tui.output import number
+from dumptui.tui.reader import Opened
+from dumptui.tui.widgets.heatmap import Heatmap
+from dumptui.tui.widgets.plot import Band, Plot, Series
+
+# Fields with a sign: shaded on two hues around zero. imp_ratio is shaded by its logarithm, full at e and 1/e.
+SIGNED = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
+LABELS = {
+    "lp_diff": "Δ",
+    "imp_ratio": "ratio",
+    "train_log_probs": "trainer",
+    "rollout_log_probs": "engine",
+    "ref_log_probs": "ref",
+    "teacher_log_probs": "teacher",
+    "entropy": "H",
+    "ref_entropy": "ref H",
+    "teacher_entropy": "teacher H",
+    "advantages": "adv",
+    "returns": "return",
+    "values": "value",
+}
+MEANING = {"lp_diff": "train - rollout log-prob", "imp_ratio": "exp(train - rollout log-prob)"}
+KIND_BANDS = {PROMPT: "prompt", MASKED: "masked", MISSING: "missing"}
+
+Floats = npt.NDArray[np.float64]
+
+
+class TokensPane(Vertical):
+    """Text, the token under the cursor, and the chart."""
+
+    HELP = """\
+# Tokens
+
+One sample: its prompt (muted), its trained tokens shaded by a statistic, masked tokens (tool output) never shaded.
+
+- **m** chooses the statistic; the shades span the same range over the whole step.
+- **]** goes to the next worst token, **[** back: worst by the largest |value| of the statistic.
+- **n** and **p** open the next and previous sample in the order of the table.
+- Arrows or **h j k l** move the cursor; a click on text or chart does too. **escape** goes back to the samples.
+
+lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its exponential. Both exist only where the loss mask is 1 and both log-probs are there.
+"""
+    BINDINGS = [
+        Binding("m", "statistic", "Statistic", id="tokens.statistic"),
+        Binding("right_square_bracket", "worst(1)", "Worst token", key_display="]", id="tokens.worst"),
+        Binding("left_square_bracket", "worst(-1)", "Back", key_display="[", show=False, id="tokens.worst-back"),
+    ]
+
+    statistic: var[str] = var("lp_diff", init=False)
+
+    def __init__(self) -> None:
+        super().__init__(id="tokens")
+        self.opened: Opened | None = None
+        self.place = ""
+        self._worst_at = -1
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="tokens-title", markup=False)
+        yield Static(id="tokens-shade", markup=False)
+        yield Heatmap(id="text", empty="no sample is open")
+        yield Static(id="token", markup=False)
+        yield Static(id="chart-title", markup=False)
+        yield Plot(id="chart")
+
+    @property
+    def view(self) -> SampleView | None:
+        return None if self.opened is None else self.opened.view
+
+    def show_wait(self, text: str) -> None:
+        self.query_one("#tokens-title", Static).update(Text(f" {text}"))
+
+    def clear(self, reason: str) -> None:
+        """Another step is open: no sample of it has been asked for yet."""
+        self.opened = None
+        heat = self.query_one("#text", Heatmap)
+        heat.empty = visible(reason)
+        heat.show([], np.empty(0), np.empty(0, np.uint8), diverging=True, cursor=0)
+        for name in ("#tokens-title", "#tokens-shade", "#token", "#chart-title"):
+            self.query_one(name, Static).update("")
+        self.query_one("#chart", Plot).show(empty="")
+
+    def show_sample(self, opened: Opened, place: str) -> None:
+        """`place` says where the sample stands, such as "group 92, 3 of 4"."""
+        self.opened = opened
+        self.place = place
+        self._worst_at = -1
+        usable = self._usable()
+        if self.statistic not in usable and usable:
+            self.set_reactive(TokensPane.statistic, usable[0])
+        self.query_one("#text", Heatmap).empty = "the sample has no tokens"
+        self._show_statistic(cursor=min(opened.view.sample.prompt_length, max(0, len(opened.view.texts) - 1)))
+        self.query_one("#tokens-title", Static).update(title(opened.view, place))
+
+    def _usable(self) -> list[str]:
+        """Fields with values, the difference first."""
+        assert self.view is not None
+        first = ["lp_diff", "imp_ratio", *FIELDS]
+        there = [name for name, field in self.view.fields.items() if field.state in ("ok", "partial")]
+        return sorted(there, key=lambda name: first.index(name) if name in first else len(first))
+
+    # The statistic ---------------------------------------------------------------------------------------------
+
+    def watch_statistic(self) -> None:
+        if self.view is not None:
+            self._worst_at = -1
+            self._show_statistic(cursor=self.query_one("#text", Heatmap).cursor)
+
+    def _show_statistic(self, cursor: int) -> None:
+        assert self.opened is not None
+        view = self.opened.view
+        scale = self.opened.scales.get(self.statistic, (0.0, 0.0))
+        heat = self.query_one("#text", Heatmap)
+        kinds = view.kinds(self.statistic)
+        heat.show(view.texts, shades(view, self.statistic, scale), kinds, diverging=self.statistic in SIGNED, cursor=cursor)
+        self.query_one("#tokens-shade", Static).update(self._shade_line(view, scale))
+        self._draw_chart(view, kinds)
+        self._show_token(heat.cursor)
+
+    def _shade_line(self, view: SampleView, scale: tuple[float, float]) -> Text:
+        field = view.fields.get(self.statistic)
+        if field is None or field.values is None:
+            return Text(" no per-token statistic is dumped for this sample", style="bold")
+        text = Text(f" {self.statistic}", style="bold")
+        if self.statistic in MEANING:
+            text.append(f" = {MEANING[self.statistic]}", "none")
+        if field.state not in ("ok",):
+            return text.append(f" · {field.state}: {visible(field.reason or '')}", "bold")
+        if self.statistic == "imp_ratio":
+            span = "full at e and 1/e"
+        elif self.statistic in SIGNED:
+            span = f"scale of the step ±{number(max(map(abs, scale)))}"
+        else:
+            span = f"scale of the step {number(scale[0])} to {number(scale[1])}"
+        text.append(f" · {span} · ", "none").append_text(self.query_one("#text", Heatmap).legend())
+        if field.reason:
+            text.append(f" · {visible(field.reason)}", "none")
+        worst = view.worst(self.statistic)[:3]
+        if len(worst):
+            listed = ", ".join(f"#{at} {number(value)}" for at in worst if (value := view.value(self.statistic, int(at))) is not None)
+            text.append(f" · worst {listed}", "none")
+        return text
+
+    def _draw_chart(self, view: SampleView, kinds: npt.NDArray[np.uint8]) -> None:
+        start = view.sample.prompt_length
+        field = view.fields.get(self.statistic)
+        title_line = Text(f" {self.statistic} against position", style="bold")
+        chart = self.query_one("#chart", Plot)
+        if field is None:
+            chart.show(empty="no per-token statistic is dumped for this sample")
+        else:
+            y = field.values.astype(np.float64)
+            series = Series(self.statistic, np.arange(start, start + len(y), dtype=np.float64), y)
+            empty = f"{field.state}: {field.reason}" if field.reason else "no trained token has a value"
+            span = (0.0, float(max(len(view.texts) - 1, 1)))
+            chart.show(series, x_range=span, bands=bands(kinds), cursor=float(self.query_one("#text", Heatmap).cursor), empty=visible(empty))
+            title_line.append("   ▒ prompt   ░ masked   ╱ missing   ^ cursor", "dim")
+        self.query_one("#chart-title", Static).update(title_line)
+
+    # The cursor ------------------------------------------------------------------------------------------------
+
+    @on(Heatmap.Moved)
+    def _moved(self, event: Heatmap.Moved) -> None:
+        self._show_token(event.index)
+
+    @on(Plot.Clicked, "#chart")
+    def _chart_clicked(self, event: Plot.Clicked) -> None:
+        if self.view is not None and self.view.texts:
+            at = min(max(round(event.x), 0), len(self.view.texts) - 1)
+            self.query_one("#text", Heatmap).goto(at)
+
+    def _show_token(self, position: int) -> None:
+        if self.view is None or not self.view.texts:
+            return
+        self.query_one("#token", Static).update(token_line(self.view, position))
+        self.query_one("#chart", Plot).cursor = float(position)
+
+    def action_worst(self, by: int) -> None:
+        if self.view is None:
+            return
+        worst = self.view.worst(self.statistic)
+        if not len(worst):
+            self.notify(f"no token has a value of {self.statistic}", markup=False)
+            return
+        self._worst_at = min(max(self._worst_at + by, 0), len(worst) - 1)
+        self.query_one("#text", Heatmap).goto(int(worst[self._worst_at]))
+
+    def action_statistic(self) -> None:
+        if self.view is None:
+            return
+        choices = []
+        for name, field in self.view.fields.items():
+            state = "" if field.state == "ok" else f"  ({field.state}: {field.reason or 'no file has the column'})"
+            choices.append((name, f"{name}{visible(state)}"))
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.statistic = name
+
+        self.app.push_screen(Choose("shade and chart by", choices), chosen)
+
+
+def shades(view: SampleView, name: str, scale: tuple[float, float]) -> Floats:
+    """Per token in [-1, 1], in [0, 1] for magnitudes; NaN where there is no value. Improbable tokens are the strongest of log-probs."""
+    out = np.full(len(view.texts), np.nan)
+    field = view.fields.get(name)
+    if field is None:
+        return out
+    values = field.values.astype(np.float64)
+    if name == "imp_ratio":
+        with np.errstate(divide="ignore"):
+            shade = np.log(np.maximum(values, 1e-6))
+    elif name in SIGNED:
+        shade = values / max(*map(abs, scale), 1e-9)
+    else:
+        low, high = scale
+        shade = (values - low) / max(high - low, 1e-9)
+        shade = np.clip(1 - shade if name.endswith("log_probs") else shade, 0, 1)
+    start = view.sample.prompt_length
+    room = len(out) - start
+    out[start:] = np.clip(shade, -1, 1)[:room]
+    return out
+
+
+def bands(kinds: npt.NDArray[np.uint8]) -> list[Band]:
+    """The runs of prompt, masked and missing positions."""
+    if not len(kinds):
+        return []
+    edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
+    runs = zip(edges, edges[1:], strict=False)
+    return [Band(start, stop, KIND_BANDS[int(kinds[start])]) for start, stop in runs if int(kinds[start]) in KIND_BANDS]  # type: ignore[arg-type]
+
+
+def title(view: SampleView, place: str) -> Text:
+    sample = view.sample
+    masked = 0 if view.mask is None else int((view.mask == 0).sum())
+    text = Text(f" sample {'?' if sample.index is None else sample.index}", style="bold")
+    if sample.occurrence:
+        text.append(f".{sample.occurrence}")
+    facts = [
+        place,
+        f"reward {columns.reward(sample.reward)}",
+        visible(sample.status),
+        f"{sample.response_length} response tokens" + (f", {masked} masked" if masked else ""),
+        f"prompt {sample.prompt_length}",
+        versions(sample.versions),
+        *view.notes,
+    ]
+    return text.append("".join(f" · {visible(fact)}" for fact in facts if fact), "none")
+
+
+def versions(found: list[str]) -> str:
+    if not found:
+        return ""
+    distinct = list(dict.fromkeys(found))
+    return f"weights v{distinct[0]}" if len(distinct) == 1 else f"weights v{distinct[0]}-v{distinct[-1]}"
+
+
+def token_line(view: SampleView, position: int) -> Text:
+    """Every statistic of one token."""
+    sample = view.sample
+    text = Text(f" #{position} ", style="bold")
+    text.append(f' "{visible(view.texts[position])}"').append(f"  id {int(sample.tokens[position])}", "dim")
+    at = position - sample.prompt_length
+    if at < 0:
+        return text.append("   prompt", "italic")
+    if view.mask is not None and at < len(view.mask) and not view.mask[at]:
+        return text.append("   masked: not trained on, no statistic", "italic")
+    for name, field in view.fields.items():
+        value = view.value(name, position)
+        if field.state in ("ok", "partial"):
+            text.append(f"   {LABELS.get(name, name)} ", "dim").append(signed(name, value), "bold" if name == "lp_diff" else "none")
+    return text
+
+
+def signed(name: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    text = number(value)
+    return f"+{text}" if name in SIGNED and name != "imp_ratio" and value > 0 and math.isfinite(value) else text

@@ -1,0 +1,407 @@
+"""The tokens of a sample as flowing text, each shaded by a statistic: 100,000 tokens paint at once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence, Set
+from itertools import accumulate
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.color import Color
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from dumptui.core.text import cell_width, centred, clip, visible
+
+PROMPT, TRAINED, MASKED, MISSING = range(4)
+
+SHADES = 8
+STRONG = SHADES // 2  # the level from which a sign is drawn as well: |shade| >= 0.5, rounded to a level
+EMPTY_TOKEN = "◦"
+MISSING_SIGN = "∅"
+WHEEL_LINES = 3
+
+# A look is what a token is drawn as: -8..8 is a shade, these follow it.
+_PROMPT, _MASKED, _MISSING, _NO_VALUE = range(SHADES + 1, SHADES + 5)
+_LOOK_OF_KIND = np.array([_PROMPT, 0, _MASKED, _MISSING], np.int8)
+_COMPONENTS = {_PROMPT: "prompt", _MASKED: "masked", _MISSING: "missing", _NO_VALUE: "missing"}
+
+
+def looks(shade: npt.NDArray[np.floating], kind: npt.NDArray[np.uint8], *, diverging: bool) -> list[int]:
+    """What each token is drawn as; only trained tokens are ever shaded."""
+    lowest = -1.0 if diverging else 0.0
+    level = np.rint(np.clip(np.nan_to_num(shade, nan=0.0), lowest, 1.0) * SHADES).astype(np.int8)
+    level[np.isnan(shade)] = _NO_VALUE
+    look: list[int] = np.where(kind == TRAINED, level, _LOOK_OF_KIND[kind]).tolist()
+    return look
+
+
+def wrap(widths: Sequence[int], breaks: Sequence[bool], columns: int) -> list[int]:
+    """The first token of each line, and their number as an end mark: line i is `starts[i]:starts[i + 1]`.
+
+    A line ends after a token of `breaks`, or before the token that would make it wider than `columns`.
+    """
+    starts: list[int] = []
+    used = columns
+    for index, width in enumerate(widths):
+        if used + width > columns or not used:
+            starts.append(index)
+            used = 0
+        used = columns if breaks[index] else used + width
+    return [*starts, len(widths)]
+
+
+class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
+    """Token text with a cursor, shaded by a statistic.
+
+    A line breaks after a token with a newline in it (shown as `⏎`); a token wider than the pane is cut with
+    `…`, an empty token is `◦`. Hue is never the only sign, in every colour mode:
+
+    | token | hue | without hue |
+    | --- | --- | --- |
+    | positive | orange, 8 shades | bold from half of the scale on |
+    | negative | blue, 8 shades | underlined from half of the scale on |
+    | magnitude (not diverging) | one hue, 8 shades | bold from half of the scale on |
+    | prompt | muted | dim |
+    | masked | muted | dim italic, never shaded |
+    | missing | muted | `∅` before it |
+    | trained, shade NaN | as missing | struck through |
+    | marked (search) | yellow | bold italic |
+    | under the cursor | reverse | bold reverse |
+
+    Args:
+        empty: shown in the middle when there are no tokens: the reason why.
+    """
+
+    ALLOW_SELECT = False
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "move(-1)", "Token before", show=False, id="heatmap.left"),
+        Binding("right,l", "move(1)", "Token after", show=False, id="heatmap.right"),
+        Binding("up,k", "climb(-1)", "Line above", show=False, id="heatmap.up"),
+        Binding("down,j", "climb(1)", "Line below", show=False, id="heatmap.down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="heatmap.page-up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="heatmap.page-down"),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="heatmap.half-up"),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False, id="heatmap.half-down"),
+        Binding("home,g", "first", "First token", show=False, id="heatmap.first"),
+        Binding("end,G", "last", "Last token", show=False, id="heatmap.last"),
+    ]
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *("heatmap--positive", "heatmap--negative", "heatmap--magnitude"),
+        *("heatmap--prompt", "heatmap--masked", "heatmap--missing"),
+        *("heatmap--mark", "heatmap--cursor"),
+    }
+
+    # Orange against blue is told apart in the three common colour blindnesses; red against green is not.
+    DEFAULT_CSS = """
+    Heatmap {
+        background: $surface;
+        color: $foreground;
+        overflow-x: hidden;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+        & > .heatmap--positive { background: #d9730d; }
+        & > .heatmap--negative { background: #1f78d1; }
+        & > .heatmap--magnitude { background: #d9730d; }
+        & > .heatmap--prompt { color: $text-muted; text-style: dim; }
+        & > .heatmap--masked { color: $text-muted; text-style: dim italic; }
+        & > .heatmap--missing { color: $text-muted; }
+        & > .heatmap--mark { background: #ffe14d; color: #000000; text-style: bold italic; }
+        & > .heatmap--cursor { text-style: bold reverse; }
+        &:ansi {
+            & > .heatmap--positive { background: ansi_yellow; color: ansi_black; }
+            & > .heatmap--negative { background: ansi_blue; color: ansi_bright_white; }
+            & > .heatmap--magnitude { background: ansi_yellow; color: ansi_black; }
+            & > .heatmap--mark { background: ansi_bright_green; color: ansi_black; text-style: bold italic; }
+        }
+    }
+    """
+
+    cursor: reactive[int] = reactive(0, repaint=False, init=False)
+    """The token under the cursor, kept within the text; 0 when there is none."""
+
+    class Moved(Message):
+        """The cursor moved to the token `index`."""
+
+        def __init__(self, heatmap: Heatmap, index: int) -> None:
+            super().__init__()
+            self.heatmap = heatmap
+            self.index = index
+
+        @property
+        def control(self) -> Heatmap:
+            return self.heatmap
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Heatmap.Moved) and message.heatmap is self.heatmap
+
+    def __init__(self, *, empty: str = "no tokens", **widget: Any) -> None:
+        super().__init__(**widget)
+        self.empty = empty
+        self._labels: list[str] = []
+        self._widths: list[int] = []
+        self._breaks: list[bool] = []
+        self._kind: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._looks: list[int] = []
+        self._diverging = True
+        self._marked: Set[int] = frozenset()
+        self._columns = 0
+        self._starts = [0]
+        self._offsets = [0]
+        self._goal: int | None = None
+        self._strips: LRUCache[tuple[int, int], Strip] = LRUCache(512)
+        self._palette: dict[int, Style] = {}
+
+    # Content
+
+    def show(
+        self,
+        texts: Sequence[str],
+        shade: npt.NDArray[np.floating],
+        kind: npt.NDArray[np.uint8],
+        *,
+        diverging: bool,
+        cursor: int | None = None,
+    ) -> None:
+        """Show other tokens, given by raw `texts` and two arrays as long: `shade`, in [-1, 1], or in [0, 1] if not
+        diverging, NaN without a value; `kind`, 0 prompt, 1 trained, 2 masked, 3 missing from the dump.
+
+        The cursor goes to `cursor`, or keeps its index; Moved is posted only if that changes. Marks are
+        dropped.
+        """
+        faces = {text: visible(text) or EMPTY_TOKEN for text in set(texts)}
+        self._labels = [faces[text] for text in texts]
+        for index in np.flatnonzero(kind == MISSING).tolist():
+            self._labels[index] = MISSING_SIGN + self._labels[index]
+        widths = {label: cell_width(label) for label in set(self._labels)}
+        self._widths = [widths[label] for label in self._labels]
+        self._breaks = ["\n" in text for text in texts]
+        self._offsets = [0, *accumulate(self._widths)]
+        self._kind = kind
+        self._marked = frozenset()
+        self._goal = None
+        self.reshade(shade, diverging=diverging)
+        self._wrap()
+        self.cursor = self.cursor if cursor is None else cursor
+        self._reveal()
+
+    def reshade(self, shade: npt.NDArray[np.floating], *, diverging: bool) -> None:
+        """Show another statistic of the same tokens; lines and cursor stay."""
+        self._looks = looks(shade, self._kind, diverging=diverging)
+        if diverging != self._diverging:
+            self._palette.clear()
+        self._diverging = diverging
+        self._repaint()
+
+    def mark(self, indices: Set[int]) -> None:
+        """Emphasise these tokens, the hits of a search, and no others."""
+        self._marked = indices
+        self._repaint()
+
+    def goto(self, index: int) -> None:
+        """Move the cursor to a token and bring it on screen, to the middle if it was off."""
+        self._goal = None
+        self.cursor = index
+        self._reveal()
+
+    def legend(self) -> Text:
+        """One line that says what the shades and signs of the tokens at hand mean."""
+        palette = self._styles()
+        steps = [-SHADES, -STRONG, 0, STRONG, SHADES] if self._diverging else [0, STRONG, SHADES]
+        names = {-SHADES: " − ", 0: " 0 ", SHADES: " + "} if self._diverging else {0: " 0 ", SHADES: " max "}
+        text = Text.assemble(*((names.get(step, "   "), palette[step]) for step in steps))
+        present = set(self._looks)
+        for look, label in {
+            _PROMPT: "prompt",
+            _MASKED: "masked",
+            _MISSING: MISSING_SIGN + "missing",
+            _NO_VALUE: "no value",
+        }.items():
+            if look in present:
+                text.append("  ").append(label, palette[look])
+        return text
+
+    # Layout
+
+    def _wrap(self) -> None:
+        self._columns = self.scrollable_content_region.width
+        self._starts = wrap(self._widths, self._breaks, self._columns) if self._columns else [0]
+        self.virtual_size = Size(1, len(self._starts) - 1)
+        self._repaint()
+
+    def _line_of(self, index: int) -> int:
+        return bisect_right(self._starts, index, 0, len(self._starts) - 1) - 1
+
+    def _token_at(self, line: int, x: int) -> int:
+        """The token of a line that covers cell `x`, or its last."""
+        first, end = self._starts[line], self._starts[line + 1]
+        return bisect_right(self._offsets, self._offsets[first] + x, first, end) - 1
+
+    @property
+    def _height(self) -> int:
+        return self.scrollable_content_region.height
+
+    # Painting
+
+    def _repaint(self) -> None:
+        self._strips.clear()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+        self._palette.clear()
+
+    def _styles(self) -> dict[int, Style]:
+        """The style of each look; made once a theme, as blending 16 shades takes longer than a line."""
+        if not self._palette:
+            for look, name in _COMPONENTS.items():
+                self._palette[look] = self.get_component_rich_style(f"heatmap--{name}")
+            self._palette[_NO_VALUE] += Style(strike=True)
+            for level in range(-SHADES if self._diverging else 0, SHADES + 1):
+                self._palette[level] = self._shade(level)
+        return self._palette
+
+    def _shade(self, level: int) -> Style:
+        if not level:
+            return self.rich_style
+        name = "negative" if level < 0 else "positive" if self._diverging else "magnitude"
+        hot = self.get_component_styles(f"heatmap--{name}")
+        strong = abs(level) >= STRONG
+        sign = Style(bold=strong and level > 0, underline=strong and level < 0)
+        if hot.background.ansi is not None:  # 16 colours don't blend: a hue of text, then of background
+            if strong:
+                return sign + Style(color=hot.color.rich_color, bgcolor=hot.background.rich_color)
+            return self.rich_style + Style(color=hot.background.rich_color)
+        _, base = self.background_colors
+        background = base.blend(hot.background, abs(level) / SHADES)
+        return sign + Style(color=_ink(background).rich_color, bgcolor=background.rich_color)
+
+    def _token_style(self, index: int) -> Style:
+        style = self._styles()[self._looks[index]]
+        if index in self._marked:
+            style += self.get_component_rich_style("heatmap--mark", partial=True)
+        if index == self.cursor:
+            style += self.get_component_rich_style("heatmap--cursor", partial=True)
+        return style
+
+    def render_line(self, y: int) -> Strip:
+        if not self._labels:
+            return Strip([Segment(centred(self.empty, self._columns, self._height)[y], self.rich_style)])
+        line = y + self.scroll_offset.y
+        if line >= len(self._starts) - 1:
+            return Strip.blank(self._columns, self.rich_style)
+        first, end = self._starts[line], self._starts[line + 1]
+        key = (line, self.cursor if first <= self.cursor < end else -1)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self._line(first, end)
+        return strip
+
+    def _line(self, first: int, end: int) -> Strip:
+        segments = [
+            Segment(clip(self._labels[index], self._columns), self._token_style(index))
+            for index in range(first, end)
+        ]
+        width = sum(cell_width(segment.text) for segment in segments)
+        segments.append(Segment(" " * (self._columns - width), self.rich_style))
+        return Strip(segments, self._columns).simplify()
+
+    # Cursor
+
+    def validate_cursor(self, index: int) -> int:
+        return max(0, min(index, len(self._labels) - 1))
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        self._reveal()
+        for line in {self._line_of(min(old, len(self._labels) - 1)), self._line_of(new)}:
+            y = line - self.scroll_offset.y
+            if 0 <= y < self._height:
+                self.refresh(Region(0, y, self._columns, 1))
+        self.post_message(self.Moved(self, new))
+
+    def _reveal(self) -> None:
+        """Scroll by a line if the cursor left the screen by a line, else bring it to the middle."""
+        top, height = self.scroll_offset.y, self._height
+        line = self._line_of(self.cursor)
+        if not height or top <= line < top + height:
+            return
+        if line == top - 1:
+            self._scroll(line)
+        elif line == top + height:
+            self._scroll(top + 1)
+        else:
+            self._scroll(line - height // 2)
+
+    def _scroll(self, y: int) -> None:
+        # force: the scrollbar that allows scrolling appears only with the next layout
+        self.scroll_to(y=y, animate=False, force=True)
+
+    def action_move(self, tokens: int) -> None:
+        self._goal = None
+        self.cursor += tokens
+
+    def action_climb(self, lines: int) -> None:
+        """Go to the token above or below; over short lines the column is kept in mind."""
+        if not self._labels:
+            return
+        line = self._line_of(self.cursor)
+        if self._goal is None:
+            self._goal = self._offsets[self.cursor] - self._offsets[self._starts[line]]
+        line = max(0, min(line + lines, len(self._starts) - 2))
+        self.cursor = self._token_at(line, self._goal)
+
+    def action_page(self, pages: float) -> None:
+        lines = int(self._height * pages)
+        self._scroll(self.scroll_offset.y + lines)
+        self.action_climb(lines)
+
+    def action_first(self) -> None:
+        self.goto(0)
+
+    def action_last(self) -> None:
+        self.goto(len(self._labels) - 1)
+
+    # Events
+
+    def on_resize(self) -> None:
+        if self._columns != self.scrollable_content_region.width:
+            self._wrap()
+        self._reveal()
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        line = offset.y + self.scroll_offset.y
+        if line < len(self._starts) - 1:
+            self._goal = None
+            self.cursor = self._token_at(line, offset.x)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, WHEEL_LINES)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -WHEEL_LINES)
+
+    def _wheel(self, event: events.MouseEvent, lines: int) -> None:
+        event.stop()
+        event.prevent_default()
+        self._scroll(self.scroll_offset.y + lines)
+
+
+def _ink(background: Color) -> Color:
+    return Color.parse("#ffffff") if background.brightness < 0.55 else Color.parse("#000000")
