@@ -8,6 +8,10 @@ import numpy as np
 
 from dumptui.core.context_parallel import Array
 from dumptui.core.flat import Flat
+from dumptui.core.torch_mean import torch_mean
+
+# A spread this small beside the mean is what float32 rounding makes of equal values.
+RESIDUE = 1e-6
 
 
 class Masked:
@@ -37,13 +41,21 @@ class Masked:
         return self._shown(self._reduce(np.maximum, np.abs(self.values)))
 
     def std(self) -> list[float | None]:
-        """Sample standard deviation (n-1); nothing for a single value."""
+        """Sample standard deviation (n-1), as torch.std gives it of float32 values; nothing for a single value."""
         count = np.maximum(self.count, 1)
         with np.errstate(invalid="ignore"):
             centre = self._reduce(np.add, self.values) / count
-            apart = self.values - np.repeat(centre[self.filled], self._lengths())
-            spread = np.sqrt(self._reduce(np.add, apart**2) / np.maximum(count - 1, 1))
+            spread = self._spread(centre)
+            level = spread <= RESIDUE * np.abs(centre)
+            for at in np.flatnonzero(level & self.filled):
+                start = self.starts[at]
+                centre[at] = torch_mean(self.values[start : start + count[at]].astype(np.float32))
+            spread = self._spread(centre)
         return self._shown(spread, at_least=2)
+
+    def _spread(self, centre: Array) -> Array:
+        apart = self.values - np.repeat(centre[self.filled], self._lengths())
+        return np.sqrt(self._reduce(np.add, apart**2) / np.maximum(self.count - 1, 1))
 
     def _lengths(self) -> Array:
         starts = self.starts[self.filled]

@@ -45,6 +45,11 @@ def fixed(decimals: int, sign: str = "") -> Write:
     return write
 
 
+def spread(value: object) -> str:
+    """A standard deviation: of equal float32 values it is the residue of rounding, and reads 0."""
+    return fixed(3)(0.0 if isinstance(value, float) and value < 1e-6 else value)
+
+
 def whole(value: object) -> str:
     return "-" if value is None else str(value)
 
@@ -123,7 +128,7 @@ SAMPLES = (
     Field("prefix_cache_hit_rate", "cache", 6, fixed(3), "cached / all prompt tokens", False),
     Field("max_entropy", "max H", 7, fixed(3), "largest entropy of an unmasked token", False),
     Field("ref_entropy_mean", "ref H", 6, fixed(3), "mean entropy of the reference model", False),
-    Field("adv_std", "adv std", 7, fixed(3), "standard deviation (n-1) of the advantages", False),
+    Field("adv_std", "adv std", 7, spread, "standard deviation (n-1) of the advantages", False),
     Field("return_mean", "return", 7, fixed(3, "+"), "mean return over unmasked tokens", False),
     Field("dumped_rank", "rank", 5, whole, "rank of the first train file that holds the row", False),
 )

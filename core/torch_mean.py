@@ -1,0 +1,44 @@
+"""The float32 mean as torch's CPU kernel rounds it.
+
+`torch.std` measures the spread around this mean, so values that are all equal show the residue of its sum, 1e-7 or so, instead of 0. The
+dashboard's `adv_std` is that number; ours is computed alike, so that the two can be held against each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dumptui.core.context_parallel import Array
+
+_LANES = 8  # floats of an AVX2 register
+_ROWS = 4  # registers summed side by side
+_LEVELS = 4  # partial sums of partial sums
+
+
+def torch_mean(values: Array) -> np.float32:
+    """Mean of a flat, non-empty float32 array."""
+    registers = len(values) // _LANES
+    vectors = values[: registers * _LANES].reshape(registers, _LANES)
+    whole = registers // _ROWS * _ROWS
+    sums = _cascade(vectors[:whole].reshape(-1, _ROWS, _LANES))
+    lanes = _in_order(np.concatenate([sums[:1], vectors[whole:], sums[1:]]))
+    total = _in_order(np.concatenate([np.zeros(1, np.float32), values[registers * _LANES :], lanes]))
+    return np.float32(total / np.float32(len(values)))
+
+
+def _cascade(rows: Array) -> Array:
+    """Sum over the first axis in blocks, blocks of blocks and so on; what fills no block of a level stays on that level."""
+    power = max(4, int(np.ceil(np.log2(max(len(rows), 1)))) // _LEVELS)
+    step = 1 << power
+    levels = []
+    for _ in range(_LEVELS - 1):
+        whole = len(rows) // step * step
+        levels.append(_in_order(rows[whole:]))
+        rows = rows[:whole].reshape(-1, step, *rows.shape[1:]).sum(axis=1)
+    return _in_order(np.stack([*levels, _in_order(rows)]))
+
+
+def _in_order(rows: Array) -> Array:
+    """Sum over the first axis from first to last; numpy's own sum adds in pairs."""
+    total: Array = np.add.accumulate(rows)[-1] if len(rows) else np.zeros(rows.shape[1:], np.float32)
+    return total
