@@ -5,48 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from rich.text import Text
+from rich.console import RenderableType
 from textual import on
+from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
-from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import ContentSwitcher, Footer, HelpPanel, Static
+from textual.widgets import ContentSwitcher, Footer, HelpPanel
 
 from dumptui.core.run import Run, StepKey
-from dumptui.core.text import visible
-from dumptui.tui.columns import fixed
+from dumptui.tui.headline import headline
+from dumptui.tui.palette import Steps
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.tokens import TokensPane
 from dumptui.tui.reader import Failed, Loaded, Opened, Progress, Reader, Summary
-from dumptui.tui.widgets.tabs import TabLine
+from dumptui.tui.terminal import Terminal
+from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.tabs import TabLine
+from dumptui.tui.widgets.wait import WaitLine
 
 PANES = {"rollout": "Rollout", "batch": "Batch", "tokens": "Tokens"}
 
 
-class Steps(Provider):
-    """Every step in the command palette."""
-
-    async def discover(self) -> Hits:
-        app = self.app
-        assert isinstance(app, DumpTui)
-        yield DiscoveryHit("Go to the newest step", partial(app.go_to_step, max(app.run_.steps)), help="the last one on disk")
-
-    async def search(self, query: str) -> Hits:
-        app = self.app
-        assert isinstance(app, DumpTui)
-        matcher = self.matcher(query)
-        for key in reversed(app.run_.steps):
-            label = f"Go to {key}"
-            if (score := matcher.match(label)) > 0:
-                yield Hit(score, matcher.highlight(label), partial(app.go_to_step, key))
-
-
 class DumpTui(App[None]):
-    """One run. Enter goes from a step to its samples to a sample's tokens, Escape back; n and p go along the samples."""
+    """One run: Enter goes from a step to its samples to a sample's tokens, Escape back, n and p along the samples."""
 
     TITLE = "dumptui"
     CSS_PATH = "dumptui.tcss"
@@ -57,9 +42,21 @@ class DumpTui(App[None]):
         Binding("1", "pane('rollout')", "Rollout", show=False, id="app.rollout"),
         Binding("2", "pane('batch')", "Batch", show=False, id="app.batch"),
         Binding("3", "pane('tokens')", "Tokens", show=False, id="app.tokens"),
-        Binding("escape", "back", "Back", id="app.back"),
-        Binding("n", "sample(1)", "Next", id="app.next-sample", tooltip="The next sample in the order of the table"),
-        Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the order of the table"),
+        Binding("escape", "up", "Back", id="app.up"),
+        Binding(
+            "n",
+            "sample(1)",
+            "Next",
+            id="app.next-sample",
+            tooltip="The next sample in the order of the table",
+        ),
+        Binding(
+            "p",
+            "sample(-1)",
+            "Previous",
+            id="app.previous-sample",
+            tooltip="The sample before in the order of the table",
+        ),
         Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
         Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
@@ -67,11 +64,17 @@ class DumpTui(App[None]):
     ]
 
     def __init__(
-        self, run: Run, key: StepKey | None, sample: tuple[int, int] | None, pane: str | None, reward_key: str | None
+        self,
+        run: Run,
+        key: StepKey | None,
+        sample: tuple[int, int] | None,
+        pane: str | None,
+        reward_key: str | None,
     ) -> None:
         super().__init__()
         self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
         self.run_ = run
+        self._terminal = Terminal()
         self.reader = Reader(run, self.post_message, reward_key)
         self.loaded: Loaded | None = None
         self._asked_step = key
@@ -79,26 +82,26 @@ class DumpTui(App[None]):
         self._asked_pane = pane or ("tokens" if sample is not None else "rollout")
         self._wanted = key if key is not None else self._newest()
         self._position: int | None = None
-        self._waiting: str | None = None
 
     def _newest(self) -> StepKey:
         return max(self.run_.steps, key=lambda key: (not key.evaluation, key.step))
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
-            yield Static(id="where", markup=False)
+            yield Line(id="where")
             yield TabLine(PANES)
         with ContentSwitcher(initial="rollout", id="panes"):
             yield RolloutPane(list(self.run_.steps))
             yield BatchPane()
             yield TokensPane()
-        yield Static(id="progress", markup=False)
+        yield WaitLine(id="progress")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self.rollout = self.query_one(RolloutPane)
         self.batch = self.query_one(BatchPane)
         self.tokens = self.query_one(TokensPane)
+        self.wait = self.query_one(WaitLine)
         self.rollout.steps.focus()
         if self._wanted not in self.run_.steps:
             self.notify(f"no {self._wanted} in this run", severity="error", markup=False)
@@ -111,12 +114,21 @@ class DumpTui(App[None]):
     def on_unmount(self) -> None:
         self.reader.close()
 
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
+            renderable = self._terminal.changes(screen._compositor, renderable)
+        super()._display(screen, renderable)
+
+    def _resume_signal(self) -> None:
+        self._terminal.forget()
+        super()._resume_signal()
+
     # Steps -----------------------------------------------------------------------------------------------------
 
     def open_step(self, key: StepKey) -> None:
         self._wanted = key
         self._position = None
-        self._wait(f"reading {key}")
+        self.wait.begin(f"reading {key}")
         self.rollout.show_wait(key, "reading")
         self.reader.open_step(key)
         self._show_where()
@@ -135,7 +147,7 @@ class DumpTui(App[None]):
         self.rollout.summarise(event.key, event.row)
         if event.key != self._wanted:
             return
-        self._wait(None)
+        self.wait.end()
         if not event.samples and self._land_elsewhere(event.key):
             return
         self.loaded = event
@@ -150,7 +162,7 @@ class DumpTui(App[None]):
         self.rollout.summarise(event.key, event.row)
         if event.key != self._wanted:
             return
-        self._wait(None)
+        self.wait.end()
         if self._land_elsewhere(event.key):
             return
         self.loaded = None
@@ -176,15 +188,10 @@ class DumpTui(App[None]):
 
     @on(Progress)
     def _progress(self, event: Progress) -> None:
-        if event.key == self._wanted and self._waiting is not None:
-            self._wait(f"reading {event.key}: {event.done / max(event.total, 1):.0%} of {event.total / 1e6:.1f} MB")
-
-    def _wait(self, text: str | None) -> None:
-        self._waiting = text
-        line = self.query_one("#progress", Static)
-        line.display = text is not None
-        if text is not None:
-            line.update(Text(f" {text} · escape leaves it"))
+        if event.key == self._wanted and self.wait.waiting:
+            self.wait.begin(
+                f"reading {event.key}: {event.done / max(event.total, 1):.0%} of {event.total / 1e6:.1f} MB"
+            )
 
     def _go_where_asked(self) -> None:
         pane, self._asked_pane = self._asked_pane, "rollout"
@@ -212,20 +219,24 @@ class DumpTui(App[None]):
     @on(BatchPane.SampleChosen)
     def _sample_chosen(self, event: RolloutPane.SampleChosen | BatchPane.SampleChosen) -> None:
         self.open_sample(event.position)
-        self.action_pane("tokens")
 
     def open_sample(self, position: int) -> None:
+        """Show a sample in the Tokens pane, once it is read."""
         if self.loaded is not None:
             self._position = position
+            self.wait.begin(f"reading the tokens of sample {self.loaded.step.samples[position].index}")
             self.reader.open_sample(self.loaded.step, position)
 
     @on(Opened)
     def _sample_opened(self, event: Opened) -> None:
         if self.loaded is None or event.key != self.loaded.key or event.position != self._position:
             return
+        self.wait.end()
         self.tokens.show_sample(event, self._place(event.position))
         with self.prevent(Table.Highlighted):
             self.rollout.select_sample(event.position)
+        if self.pane != "tokens":
+            self._show_pane("tokens")
 
     def _place(self, position: int) -> str:
         assert self.loaded is not None
@@ -239,10 +250,7 @@ class DumpTui(App[None]):
         order = self.rollout.order
         if not order:
             return
-        if self._position is None:
-            at = self.rollout.table.cursor
-        else:
-            at = order.index(self._position) + by
+        at = self.rollout.table.cursor if self._position is None else order.index(self._position) + by
         if 0 <= at < len(order):
             if self.pane == "tokens":
                 self.open_sample(order[at])
@@ -260,11 +268,15 @@ class DumpTui(App[None]):
         self.action_pane(event.name)
 
     def action_pane(self, name: str) -> None:
+        if name == "tokens" and self._position is None and self.rollout.order:
+            self.open_sample(self.rollout.order[self.rollout.table.cursor])
+        else:
+            self._show_pane(name)
+
+    def _show_pane(self, name: str) -> None:
         self.query_one("#panes", ContentSwitcher).current = name
         self.query_one(TabLine).active = name
         if name == "tokens":
-            if self._position is None and self.rollout.order:
-                self.open_sample(self.rollout.order[self.rollout.table.cursor])
             self.tokens.query_one("#text").focus()
         elif name == "batch":
             self.batch.focus_first()
@@ -273,12 +285,10 @@ class DumpTui(App[None]):
         else:
             self.rollout.steps.focus()
 
-    def action_back(self) -> None:
+    def action_up(self) -> None:
         """Escape: leave what is being read, else one level up."""
-        if self._waiting is not None:
-            self.reader.abandon()
-            self._wait(None)
-            self.rollout.show_wait(self._wanted, "not read; enter reads it")
+        if self.wait.waiting:
+            self._leave_reading()
         elif self.screen.query(HelpPanel):
             self.action_hide_help_panel()
         elif self.pane == "tokens":
@@ -288,6 +298,14 @@ class DumpTui(App[None]):
             self.action_pane("rollout")
         else:
             self.rollout.leave_samples()
+
+    def _leave_reading(self) -> None:
+        self.reader.abandon()
+        self.wait.end()
+        if self._position is not None and self.pane != "tokens":
+            self._position = None
+        if self.loaded is None or self.loaded.key != self._wanted:
+            self.rollout.show_failure(self._wanted, "left unread; enter on the step reads it")
 
     def action_help(self) -> None:
         if self.screen.query(HelpPanel):
@@ -301,13 +319,4 @@ class DumpTui(App[None]):
             yield SystemCommand(f"Pane: {label}", "the same place seen another way", partial(self.action_pane, name))
 
     def _show_where(self) -> None:
-        """The question first: which run, where in it, and does the trainer agree with the engine."""
-        trains = [key for key in self.run_.steps if key.evaluation == self._wanted.evaluation]
-        text = Text(f" {visible(self.run_.root.resolve().name)}", style="bold", no_wrap=True, overflow="ellipsis")
-        kind = "eval" if self._wanted.evaluation else "step"
-        text.append(f"  {kind} {self._wanted.step}, {trains.index(self._wanted) + 1} of {len(trains)}", "none")
-        if self.loaded is not None and self.loaded.key == self._wanted:
-            text.append(f"  |Δ| {fixed(4)(self.loaded.row['mean_abs_lp_diff'])}", "bold")
-            if self.loaded.row["state"] != "ok":
-                text.append(f"  train {self.loaded.row['train_samples']}/{self.loaded.row['samples']}", "bold")
-        self.query_one("#where", Static).update(text)
+        self.query_one("#where", Line).say(headline(self.run_, self._wanted, self.rollout.rows.get(self._wanted)))

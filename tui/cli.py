@@ -38,14 +38,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="dumptui", description="A terminal viewer for the debug dumps of reinforcement-learning runs of language models."
+        prog="dumptui",
+        description="A terminal viewer for the debug dumps of reinforcement-learning runs of language models.",
     )
-    parser.add_argument("run", metavar="RUN", nargs="?", help="a --dump-details folder, or a folder of rollout or train .pt files")
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        help="a --dump-details folder, or a folder of rollout or train .pt files",
+    )
     parser.add_argument("--demo", action="store_true", help="open a generated run in a temporary folder")
     at = parser.add_mutually_exclusive_group()
     at.add_argument("--step", type=int, metavar="N", help="a train step; the newest that can be read by default")
     at.add_argument("--eval", type=int, metavar="N", help="an eval step")
-    parser.add_argument("--sample", type=sample_key, metavar="I[.K]", help="Sample.index, and which of those where it repeats, from 0")
+    parser.add_argument(
+        "--sample",
+        type=sample_key,
+        metavar="I[.K]",
+        help="Sample.index, and which of those where it repeats, from 0",
+    )
     parser.add_argument("--pane", choices=("rollout", "batch", "tokens"), default=None, help="the pane to start in")
     parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
     parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
@@ -80,8 +91,13 @@ def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], 
 
     with tempfile.TemporaryDirectory(prefix="dumptui-demo-") as folder:
         args.run = Path(folder) / "demo-grpo-8gpu"
-        write_demo(args.run)
+        write_demo(args.run, on_step=say_progress if sys.stderr.isatty() else None)
         return command(args)
+
+
+def say_progress(done: int, steps: int) -> None:
+    end = "" if done < steps else "\r\x1b[K"
+    print(f"\rwriting the demo run: step {done} of {steps}{end}", end="", file=sys.stderr, flush=True)
 
 
 def run_command(args: argparse.Namespace) -> int:

@@ -86,12 +86,24 @@ def reward(value: object) -> str:
 STEPS = (
     Field("label", "step", 7, whole, "the rollout id; evals stand beside the train step of their number"),
     Field("samples", "n", 4, whole, "samples in the rollout file"),
-    Field("reward_mean", "reward", 7, fixed(3), "mean raw reward of the samples that have one (evals: reward)"),
-    Field("mean_abs_lp_diff", "|Δ|", 8, fixed(4), "mean over samples of mean |train - rollout log-prob|, unmasked tokens"),
-    Field("response_length_mean", "len", 6, fixed(0), "mean response length in tokens, tool output included"),
+    Field("reward_mean", "reward", 6, fixed(3), "mean raw reward of the samples that have one (evals: reward)"),
+    Field(
+        "mean_abs_lp_diff",
+        "|Δ|",
+        7,
+        fixed(4),
+        "mean over samples of mean |train - rollout log-prob|, unmasked tokens",
+    ),
+    Field("response_length_mean", "len", 5, fixed(0), "mean response length in tokens, tool output included"),
     Field("truncated_frac", "trunc", 5, percent, "share of samples cut by the length limit"),
-    Field("mean_entropy", "H", 6, fixed(3), "mean over samples of the mean entropy, unmasked tokens"),
-    Field("zero_std_frac", "0-std", 5, percent, "share of prompt groups whose rewards are all equal: nothing to learn from"),
+    Field("mean_entropy", "H", 5, fixed(3), "mean over samples of the mean entropy, unmasked tokens"),
+    Field(
+        "zero_std_frac",
+        "0-std",
+        5,
+        percent,
+        "share of prompt groups whose rewards are all equal: nothing to learn from",
+    ),
     Field("staleness_mean", "stale", 5, fixed(1), "mean over samples of newest - oldest weight version"),
     Field("max_abs_lp_diff", "max |Δ|", 8, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
     Field("mixed_version_frac", "mixed", 5, percent, "share of samples written by more than one weight version"),
@@ -100,18 +112,31 @@ STEPS = (
 )
 
 SAMPLES = (
-    Field("label", "sample", 8, whole, "Sample.index, with .K for the K-th of a repeated index"),
-    Field("group_index", "group", 6, whole, "prompt group"),
-    Field("shown_reward", "reward", 7, reward, "Sample.reward as dumped"),
-    Field("response_length", "len", 6, whole, "response tokens, tool output included"),
-    Field("flags", "flags", 9, whole, "truncated, removed from training, aborted, failed, without train data", right=False),
-    Field("mean_abs_lp_diff", "|Δ|", 8, fixed(4), "mean |train - rollout log-prob| over unmasked tokens"),
-    Field("max_abs_lp_diff", "max |Δ|", 8, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
-    Field("mean_imp_ratio", "ratio", 7, fixed(4), "mean of exp(train - rollout log-prob) over unmasked tokens"),
-    Field("mean_entropy", "H", 6, fixed(3), "mean entropy over unmasked tokens"),
-    Field("adv_mean", "adv", 7, fixed(3, "+"), "mean advantage over unmasked tokens"),
+    Field("label", "sample", 6, whole, "Sample.index, with .K for the K-th of a repeated index"),
+    Field("group_index", "group", 5, whole, "prompt group"),
+    Field("shown_reward", "reward", 6, reward, "Sample.reward as dumped"),
+    Field("response_length", "len", 5, whole, "response tokens, tool output included"),
+    Field(
+        "flags",
+        "flags",
+        8,
+        whole,
+        "truncated, removed from training, aborted, failed, without train data",
+        right=False,
+    ),
+    Field("mean_abs_lp_diff", "|Δ|", 6, fixed(4), "mean |train - rollout log-prob| over unmasked tokens"),
+    Field("max_abs_lp_diff", "max |Δ|", 7, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
+    Field("mean_imp_ratio", "ratio", 6, fixed(4), "mean of exp(train - rollout log-prob) over unmasked tokens"),
+    Field("mean_entropy", "H", 5, fixed(3), "mean entropy over unmasked tokens"),
+    Field("adv_mean", "adv", 6, fixed(3, "+"), "mean advantage over unmasked tokens"),
     Field("turns", "turns", 5, whole, "generate calls"),
-    Field("staleness", "stale", 5, whole, "newest weight version of an on-policy sample here - the sample's oldest"),
+    Field(
+        "staleness",
+        "stale",
+        5,
+        whole,
+        "newest weight version of an on-policy sample here - the sample's oldest",
+    ),
     Field("tool_calls", "tools", 5, whole, "tool messages in the prompt"),
     Field("non_generation_time", "env s", 6, fixed(1), "seconds spent in tools and environment"),
     Field("raw_reward", "raw", 7, fixed(2), "the trainer's raw reward, before normalisation"),
@@ -147,10 +172,23 @@ BATCH_FILES = (
 
 BATCH_SAMPLES = tuple(
     field
-    for key in (
-        "label group_index dumped_rank normalized_reward effective_length mean_abs_lp_diff max_abs_lp_diff mean_imp_ratio mean_entropy "
-        "max_entropy ref_entropy_mean adv_mean adv_std return_mean flags"
-    ).split()
+    for key in [
+        "label",
+        "group_index",
+        "dumped_rank",
+        "normalized_reward",
+        "effective_length",
+        "mean_abs_lp_diff",
+        "max_abs_lp_diff",
+        "mean_imp_ratio",
+        "mean_entropy",
+        "max_entropy",
+        "ref_entropy_mean",
+        "adv_mean",
+        "adv_std",
+        "return_mean",
+        "flags",
+    ]
     for field in SAMPLES
     if field.key == key
 )

@@ -31,7 +31,9 @@ class Choose(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Text(self.heading, style="bold"), id="dialog-title")
-            yield OptionList(*(Option(Text(text, no_wrap=True, overflow="ellipsis"), id=key) for key, text in self.choices))
+            yield OptionList(
+                *(Option(Text(text, no_wrap=True, overflow="ellipsis"), id=key) for key, text in self.choices)
+            )
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:

@@ -9,7 +9,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Static
 
 from dumptui.core import tables
 from dumptui.core.join import Step
@@ -18,6 +17,7 @@ from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.panes.rollout import sample_records, sample_style
 from dumptui.tui.reader import Loaded
+from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 
 
@@ -29,7 +29,8 @@ class BatchPane(Vertical):
 
 What the trainer wrote of the step: its files, and the trained samples with their per-token columns.
 
-- A file's **dp** counts data-parallel shards; files of one shard hold the same samples on other tensor, pipeline and context-parallel ranks.
+- A file's **dp** counts data-parallel shards. Files of one shard hold the same samples on other tensor, pipeline and
+  context-parallel ranks.
 - **enter** on a sample opens its tokens; **tab** goes between the two tables; **escape** goes back.
 """
 
@@ -44,19 +45,23 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self.samples: list[Record] = []
 
     def compose(self) -> ComposeResult:
-        yield Static(id="batch-title", markup=False)
+        yield Line(id="batch-title")
         yield Table(id="files", empty="no train files in this step")
-        yield Static(id="file-detail", markup=False)
+        yield Line(id="file-detail")
         yield Table(id="batch-samples", empty="no sample has train data")
 
     def show_step(self, loaded: Loaded) -> None:
         self.files = [
-            {**row, "cp": cp_text(row), "status": row["state"] if row["reason"] is None else f"{row['state']}: {row['reason']}"}
+            {
+                **row,
+                "cp": cp_text(row),
+                "status": row["state"] if row["reason"] is None else f"{row['state']}: {row['reason']}",
+            }
             for row in tables.batch(loaded.step)
         ]
         self.samples = sample_records(loaded)
         self.trained = [at for at, row in enumerate(self.samples) if row["trained"]]
-        self.query_one("#batch-title", Static).update(summary(loaded.step))
+        self.query_one("#batch-title", Line).say(summary(loaded.step))
         self.query_one("#files", Table).show(
             [field.column for field in columns.BATCH_FILES],
             len(self.files),
@@ -84,7 +89,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             text.append(f" {row['file']} ", "bold").append(f"{columns.listed(row['fields']) or 'no per-token columns'}")
             if row["reason"]:
                 text.append(f" · {visible(str(row['reason']))}", "bold")
-        self.query_one("#file-detail", Static).update(text)
+        self.query_one("#file-detail", Line).say(text)
 
     @on(Table.Selected, "#batch-samples")
     def _sample_selected(self, event: Table.Selected) -> None:
@@ -101,15 +106,17 @@ def cp_text(row: Record) -> str:
 
 def summary(step: Step) -> Text:
     """What was trained, from how many files, under which layout."""
-    text = Text(f" {step.files.key}", style="bold")
+    text = Text().append(f" {step.files.key}", "bold")
     if step.files.key.evaluation:
-        return text.append(" · an eval is not trained on", "none")
-    text.append(f" · trained on {step.trained} of {len(step.samples)} samples · {len(step.files.shards)} files", "none")
+        return text.append(" · an eval is not trained on")
+    text.append(f" · trained on {step.trained} of {len(step.samples)} samples · {len(step.files.shards)} files")
     if step.peers:
         sizes = sorted({peers.cp_size for peers in step.peers})
         formats = sorted({shard.qkv_format or "format not recorded" for shard in step.shards})
         known = "layout inferred" if any(peers.inferred for peers in step.peers) else "layout recorded"
-        text.append(f": dp {len(step.peers)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}", "none")
+        text.append(
+            f": dp {len(step.peers)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}"
+        )
     if reason := tables.train_reason(step):
         text.append(f" · {visible(reason)}", "bold")
     if step.orphans:

@@ -14,7 +14,6 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Static
 
 from dumptui.core.run import StepKey
 from dumptui.core.tables import Record
@@ -22,10 +21,19 @@ from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.dialog import Choose
 from dumptui.tui.reader import Loaded
+from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot import Plot, Series
 from dumptui.tui.widgets.table import Table
 
-TRENDS = ("mean_abs_lp_diff", "reward_mean", "response_length_mean", "mean_entropy", "truncated_frac", "zero_std_frac", "max_abs_lp_diff")
+TRENDS = (
+    "mean_abs_lp_diff",
+    "reward_mean",
+    "response_length_mean",
+    "mean_entropy",
+    "truncated_frac",
+    "zero_std_frac",
+    "max_abs_lp_diff",
+)
 
 
 class RolloutPane(Horizontal):
@@ -42,7 +50,8 @@ The steps of the run with a trend, and the samples of the step under the cursor.
 - **m** draws another column of the steps.
 - **<** and **>** go to the step before and after.
 
-A statistic is over unmasked response tokens. `-` stands for nothing; `~` before a number says that it covers only a part.
+A statistic is over unmasked response tokens. `-` stands for nothing; `~` before a number says that it covers only a
+part.
 """
     BINDINGS = [
         Binding("s", "sort", "Sort", id="rollout.sort"),
@@ -74,14 +83,15 @@ A statistic is over unmasked response tokens. `-` stands for nothing; `~` before
     def compose(self) -> ComposeResult:
         with Vertical(id="steps-side"):
             yield Table(id="steps", empty="no steps")
-            yield Static(id="trend-title", markup=False)
+            yield Line(id="trend-title")
             yield Plot(id="trend")
         with Vertical(id="samples-side"):
-            yield Static(id="samples-title", markup=False)
+            yield Line(id="samples-title")
             yield Table(id="samples", empty="reading the step")
-            yield Static(id="group", markup=False)
+            yield Line(id="group")
 
     def on_mount(self) -> None:
+        self._redraw = self.set_interval(0.2, self._redraw_steps, pause=True)
         self.steps = self.query_one("#steps", Table)
         self.table = self.query_one("#samples", Table)
         self.show_steps()
@@ -109,7 +119,12 @@ A statistic is over unmasked response tokens. `-` stands for nothing; `~` before
         return found
 
     def summarise(self, key: StepKey, row: Record) -> None:
+        """Take a step's row; the table and the trend follow at most five times a second, however fast rows come."""
         self.rows[key] = row
+        self._redraw.resume()
+
+    def _redraw_steps(self) -> None:
+        self._redraw.pause()
         self.show_steps()
 
     def select_step(self, key: StepKey) -> None:
@@ -122,7 +137,9 @@ A statistic is over unmasked response tokens. `-` stands for nothing; `~` before
         drawn = np.array([value if isinstance(value, (int, float)) else np.nan for value in values], np.float64)
         x = np.array([key.step for key in keys], np.float64)
         field = next(field for field in columns.STEPS if field.key == self.trend)
-        self.query_one("#trend-title", Static).update(Text(f" {field.label} over {'eval' if evaluation else 'train'} steps", style="bold"))
+        self.query_one("#trend-title", Line).say(
+            Text().append(f" {field.label} over {'eval' if evaluation else 'train'} steps", "bold")
+        )
         cursor = float(self._loaded.key.step) if self._loaded is not None else None
         self.query_one("#trend", Plot).show(Series(field.label, x, drawn), cursor=cursor, empty="no values yet")
 
@@ -131,7 +148,10 @@ A statistic is over unmasked response tokens. `-` stands for nothing; `~` before
         self.post_message(self.StepChosen(self.keys[event.row]))
 
     @on(Table.Selected, "#steps")
-    def _into_samples(self) -> None:
+    def _into_samples(self, event: Table.Selected) -> None:
+        key = self.keys[event.row]
+        if self._loaded is None or self._loaded.key != key:
+            self.post_message(self.StepChosen(key))
         self.enter_samples()
 
     @on(Plot.Clicked, "#trend")
@@ -156,14 +176,14 @@ A statistic is over unmasked response tokens. `-` stands for nothing; `~` before
     # Samples ---------------------------------------------------------------------------------------------------
 
     def show_wait(self, key: StepKey, text: str) -> None:
-        self.query_one("#samples-title", Static).update(Text(f" {key}: {text}"))
+        self.query_one("#samples-title", Line).say(Text(f" {key}: {text}"))
 
     def show_failure(self, key: StepKey, problem: str) -> None:
         self.samples, self.order, self._loaded = [], [], None
         self.table.empty = visible(problem)
         self.table.show([], 0, lambda row: [])
         self.show_wait(key, "can't be shown")
-        self.query_one("#group", Static).update("")
+        self.query_one("#group", Line).say("")
 
     def show_step(self, loaded: Loaded) -> None:
         self._loaded = loaded
@@ -192,16 +212,14 @@ A statistic is over unmasked response tokens. `-` stands for nothing; `~` before
     def _show_title(self) -> None:
         assert self._loaded is not None
         row, key = self._loaded.row, self._loaded.key
-        text = Text(f" {key}", style="bold")
-        text.append(f" · {row['samples']} samples in {row['groups']} groups", "none")
-        if not key.evaluation:
-            text.append(f" · train {row['train_samples']}/{row['samples']}", "none")
-        if self._sort is not None:
-            label = next(field.label for field in columns.SAMPLES if field.key == self._sort[0])
-            text.append(f" · by {label}, {'largest' if self._sort[1] else 'smallest'} first", "none")
+        text = Text().append(f" {key}", "bold")
+        text.append(f" · {row['samples']} samples in {row['groups']} groups")
         if row["reason"]:
             text.append(f" · {visible(str(row['reason']))}", "bold")
-        self.query_one("#samples-title", Static).update(text)
+        if self._sort is not None:
+            label = next(field.label for field in columns.SAMPLES if field.key == self._sort[0])
+            text.append(f" · by {label}, {'largest' if self._sort[1] else 'smallest'} first")
+        self.query_one("#samples-title", Line).say(text)
 
     def _show_group(self, at: int) -> None:
         if self._loaded is None or not self.order:
@@ -210,7 +228,7 @@ A statistic is over unmasked response tokens. `-` stands for nothing; `~` before
         index = self.samples[position]["group_index"]
         group = next((one for one in self._loaded.groups if one["group_index"] == index), None)
         prompt = prompt_text(self._loaded.step.samples[position].prompt)
-        self.query_one("#group", Static).update(group_line(group, self.samples, prompt, self.app.size.width * 2))
+        self.query_one("#group", Line).say(group_line(group, self.samples, prompt, self.app.size.width * 2))
 
     @on(Table.Highlighted, "#samples")
     def _sample_moved(self, event: Table.Highlighted) -> None:
@@ -233,10 +251,11 @@ A statistic is over unmasked response tokens. `-` stands for nothing; `~` before
     def _sort_by(self, key: str | None) -> None:
         if key is None or not self.samples:
             return
-        position = self.order[self.table.cursor]
-        self._sort = (key, not self._sort[1]) if self._sort is not None and self._sort[0] == key else (key, key != "label")
+        self._sort = (
+            (key, not self._sort[1]) if self._sort is not None and self._sort[0] == key else (key, key != "label")
+        )
         self._show_samples()
-        self.select_sample(position) if self._sort is None else setattr(self.table, "cursor", 0)
+        self.table.cursor = 0
 
     def action_sort(self) -> None:
         choices = [(field.key, f"{field.label:<8}  {field.tip}") for field in self._fields()]
@@ -307,8 +326,13 @@ def group_line(group: Record | None, samples: Sequence[Record], prompt: str, wid
     text = Text(no_wrap=False, overflow="ellipsis")
     if group is not None and group["group_index"] is not None:
         rewards = [columns.reward(one["shown_reward"]) for one in samples if one["group_index"] == group["group_index"]]
-        text.append(f" group {group['group_index']}: ", "bold").append("  ".join(rewards[:16]) + ("  …" if len(rewards) > 16 else ""))
-        text.append("   zero-std: unknown" if group["reward_mean"] is None else "   zero-std" if group["zero_std"] else "", "bold")
+        text.append(f" group {group['group_index']}: ", "bold").append(
+            "  ".join(rewards[:16]) + ("  …" if len(rewards) > 16 else "")
+        )
+        text.append(
+            "   zero-std: unknown" if group["reward_mean"] is None else "   zero-std" if group["zero_std"] else "",
+            "bold",
+        )
         text.append("   ")
     shown = visible(" ".join(prompt[: 2 * width].split()))
     return text.append("prompt ", "bold").append(shown[:width])

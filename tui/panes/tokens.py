@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.reactive import var
-from textual.widgets import Static
 
 from dumptui.core.join import FIELDS
 from dumptui.core.text import visible
@@ -22,6 +22,7 @@ from dumptui.tui.dialog import Choose
 from dumptui.tui.output import number
 from dumptui.tui.reader import Opened
 from dumptui.tui.widgets.heatmap import Heatmap
+from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot import Band, Plot, Series
 
 # Fields with a sign: shaded on two hues around zero. imp_ratio is shaded by its logarithm, full at e and 1/e.
@@ -59,7 +60,8 @@ One sample: its prompt (muted), its trained tokens shaded by a statistic, masked
 - **n** and **p** open the next and previous sample in the order of the table.
 - Arrows or **h j k l** move the cursor; a click on text or chart does too. **escape** goes back to the samples.
 
-lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its exponential. Both exist only where the loss mask is 1 and both log-probs are there.
+lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its exponential. Both exist only where the
+loss mask is 1 and both log-probs are there.
 """
     BINDINGS = [
         Binding("m", "statistic", "Statistic", id="tokens.statistic"),
@@ -76,11 +78,11 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
         self._worst_at = -1
 
     def compose(self) -> ComposeResult:
-        yield Static(id="tokens-title", markup=False)
-        yield Static(id="tokens-shade", markup=False)
+        yield Line(id="tokens-title")
+        yield Line(id="tokens-shade")
         yield Heatmap(id="text", empty="no sample is open")
-        yield Static(id="token", markup=False)
-        yield Static(id="chart-title", markup=False)
+        yield Line(id="token")
+        yield Line(id="chart-title")
         yield Plot(id="chart")
 
     @property
@@ -88,7 +90,7 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
         return None if self.opened is None else self.opened.view
 
     def show_wait(self, text: str) -> None:
-        self.query_one("#tokens-title", Static).update(Text(f" {text}"))
+        self.query_one("#tokens-title", Line).say(Text(f" {text}"))
 
     def clear(self, reason: str) -> None:
         """Another step is open: no sample of it has been asked for yet."""
@@ -97,7 +99,7 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
         heat.empty = visible(reason)
         heat.show([], np.empty(0), np.empty(0, np.uint8), diverging=True, cursor=0)
         for name in ("#tokens-title", "#tokens-shade", "#token", "#chart-title"):
-            self.query_one(name, Static).update("")
+            self.query_one(name, Line).say("")
         self.query_one("#chart", Plot).show(empty="")
 
     def show_sample(self, opened: Opened, place: str) -> None:
@@ -109,8 +111,9 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
         if self.statistic not in usable and usable:
             self.set_reactive(TokensPane.statistic, usable[0])
         self.query_one("#text", Heatmap).empty = "the sample has no tokens"
-        self._show_statistic(cursor=min(opened.view.sample.prompt_length, max(0, len(opened.view.texts) - 1)))
-        self.query_one("#tokens-title", Static).update(title(opened.view, place))
+        with self.app.batch_update():
+            self._show_statistic(cursor=min(opened.view.sample.prompt_length, max(0, len(opened.view.texts) - 1)))
+        self.query_one("#tokens-title", Line).say(title(opened.view, place))
 
     def _usable(self) -> list[str]:
         """Fields with values, the difference first."""
@@ -132,18 +135,24 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
         scale = self.opened.scales.get(self.statistic, (0.0, 0.0))
         heat = self.query_one("#text", Heatmap)
         kinds = view.kinds(self.statistic)
-        heat.show(view.texts, shades(view, self.statistic, scale), kinds, diverging=self.statistic in SIGNED, cursor=cursor)
-        self.query_one("#tokens-shade", Static).update(self._shade_line(view, scale))
+        heat.show(
+            view.texts,
+            shades(view, self.statistic, scale),
+            kinds,
+            diverging=self.statistic in SIGNED,
+            cursor=cursor,
+        )
+        self.query_one("#tokens-shade", Line).say(self._shade_line(view, scale))
         self._draw_chart(view, kinds)
         self._show_token(heat.cursor)
 
     def _shade_line(self, view: SampleView, scale: tuple[float, float]) -> Text:
         field = view.fields.get(self.statistic)
         if field is None or field.values is None:
-            return Text(" no per-token statistic is dumped for this sample", style="bold")
-        text = Text(f" {self.statistic}", style="bold")
+            return Text().append(" no per-token statistic is dumped for this sample", "bold")
+        text = Text().append(f" {self.statistic}", "bold")
         if self.statistic in MEANING:
-            text.append(f" = {MEANING[self.statistic]}", "none")
+            text.append(f" = {MEANING[self.statistic]}")
         if field.state not in ("ok",):
             return text.append(f" · {field.state}: {visible(field.reason or '')}", "bold")
         if self.statistic == "imp_ratio":
@@ -152,19 +161,21 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
             span = f"scale of the step ±{number(max(map(abs, scale)))}"
         else:
             span = f"scale of the step {number(scale[0])} to {number(scale[1])}"
-        text.append(f" · {span} · ", "none").append_text(self.query_one("#text", Heatmap).legend())
+        text.append(f" · {span} · ").append_text(self.query_one("#text", Heatmap).legend())
         if field.reason:
-            text.append(f" · {visible(field.reason)}", "none")
+            text.append(f" · {visible(field.reason)}")
         worst = view.worst(self.statistic)[:3]
         if len(worst):
-            listed = ", ".join(f"#{at} {number(value)}" for at in worst if (value := view.value(self.statistic, int(at))) is not None)
-            text.append(f" · worst {listed}", "none")
+            listed = ", ".join(
+                f"#{at} {number(value)}" for at in worst if (value := view.value(self.statistic, int(at))) is not None
+            )
+            text.append(f" · worst {listed}")
         return text
 
     def _draw_chart(self, view: SampleView, kinds: npt.NDArray[np.uint8]) -> None:
         start = view.sample.prompt_length
         field = view.fields.get(self.statistic)
-        title_line = Text(f" {self.statistic} against position", style="bold")
+        title_line = Text().append(f" {self.statistic} against position", "bold")
         chart = self.query_one("#chart", Plot)
         if field is None:
             chart.show(empty="no per-token statistic is dumped for this sample")
@@ -173,9 +184,15 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
             series = Series(self.statistic, np.arange(start, start + len(y), dtype=np.float64), y)
             empty = f"{field.state}: {field.reason}" if field.reason else "no trained token has a value"
             span = (0.0, float(max(len(view.texts) - 1, 1)))
-            chart.show(series, x_range=span, bands=bands(kinds), cursor=float(self.query_one("#text", Heatmap).cursor), empty=visible(empty))
+            chart.show(
+                series,
+                x_range=span,
+                bands=bands(kinds),
+                cursor=float(self.query_one("#text", Heatmap).cursor),
+                empty=visible(empty),
+            )
             title_line.append("   ▒ prompt   ░ masked   ╱ missing   ^ cursor", "dim")
-        self.query_one("#chart-title", Static).update(title_line)
+        self.query_one("#chart-title", Line).say(title_line)
 
     # The cursor ------------------------------------------------------------------------------------------------
 
@@ -192,7 +209,7 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
     def _show_token(self, position: int) -> None:
         if self.view is None or not self.view.texts:
             return
-        self.query_one("#token", Static).update(token_line(self.view, position))
+        self.query_one("#token", Line).say(token_line(self.view, position))
         self.query_one("#chart", Plot).cursor = float(position)
 
     def action_worst(self, by: int) -> None:
@@ -221,7 +238,7 @@ lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its e
 
 
 def shades(view: SampleView, name: str, scale: tuple[float, float]) -> Floats:
-    """Per token in [-1, 1], in [0, 1] for magnitudes; NaN where there is no value. Improbable tokens are the strongest of log-probs."""
+    """Per token in [-1, 1], for magnitudes in [0, 1], NaN where there is no value; low log-probs are the strongest."""
     out = np.full(len(view.texts), np.nan)
     field = view.fields.get(name)
     if field is None:
@@ -247,14 +264,14 @@ def bands(kinds: npt.NDArray[np.uint8]) -> list[Band]:
     if not len(kinds):
         return []
     edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
-    runs = zip(edges, edges[1:], strict=False)
+    runs = pairwise(edges)
     return [Band(start, stop, KIND_BANDS[int(kinds[start])]) for start, stop in runs if int(kinds[start]) in KIND_BANDS]  # type: ignore[arg-type]
 
 
 def title(view: SampleView, place: str) -> Text:
     sample = view.sample
     masked = 0 if view.mask is None else int((view.mask == 0).sum())
-    text = Text(f" sample {'?' if sample.index is None else sample.index}", style="bold")
+    text = Text().append(f" sample {'?' if sample.index is None else sample.index}", "bold")
     if sample.occurrence:
         text.append(f".{sample.occurrence}")
     facts = [
@@ -266,7 +283,7 @@ def title(view: SampleView, place: str) -> Text:
         versions(sample.versions),
         *view.notes,
     ]
-    return text.append("".join(f" · {visible(fact)}" for fact in facts if fact), "none")
+    return text.append("".join(f" · {visible(fact)}" for fact in facts if fact))
 
 
 def versions(found: list[str]) -> str:
@@ -279,7 +296,7 @@ def versions(found: list[str]) -> str:
 def token_line(view: SampleView, position: int) -> Text:
     """Every statistic of one token."""
     sample = view.sample
-    text = Text(f" #{position} ", style="bold")
+    text = Text().append(f" #{position} ", "bold")
     text.append(f' "{visible(view.texts[position])}"').append(f"  id {int(sample.tokens[position])}", "dim")
     at = position - sample.prompt_length
     if at < 0:
@@ -289,7 +306,9 @@ def token_line(view: SampleView, position: int) -> Text:
     for name, field in view.fields.items():
         value = view.value(name, position)
         if field.state in ("ok", "partial"):
-            text.append(f"   {LABELS.get(name, name)} ", "dim").append(signed(name, value), "bold" if name == "lp_diff" else "none")
+            text.append(f"   {LABELS.get(name, name)} ", "dim").append(
+                signed(name, value), "bold" if name == "lp_diff" else "none"
+            )
     return text
 
 

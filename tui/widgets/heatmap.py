@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -15,7 +16,6 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
-from textual.color import Color
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -133,13 +133,12 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
     """The token under the cursor, kept within the text; 0 when there is none."""
 
+    @dataclass
     class Moved(Message):
-        """The cursor moved to the token `index`."""
+        """The cursor moved to another token."""
 
-        def __init__(self, heatmap: Heatmap, index: int) -> None:
-            super().__init__()
-            self.heatmap = heatmap
-            self.index = index
+        heatmap: Heatmap
+        index: int
 
         @property
         def control(self) -> Heatmap:
@@ -176,11 +175,11 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         diverging: bool,
         cursor: int | None = None,
     ) -> None:
-        """Show other tokens, given by raw `texts` and two arrays as long: `shade`, in [-1, 1], or in [0, 1] if not
-        diverging, NaN without a value; `kind`, 0 prompt, 1 trained, 2 masked, 3 missing from the dump.
+        """Show other tokens: their raw `texts`, and as many of `shade` and `kind`.
 
-        The cursor goes to `cursor`, or keeps its index; Moved is posted only if that changes. Marks are
-        dropped.
+        `shade` is in [-1, 1], or in [0, 1] if not diverging, and NaN without a value; `kind` is 0 prompt, 1
+        trained, 2 masked, 3 missing from the dump. The cursor goes to `cursor`, or keeps its index; Moved is
+        posted only if that changes. Marks are dropped.
         """
         faces = {text: visible(text) or EMPTY_TOKEN for text in set(texts)}
         self._labels = [faces[text] for text in texts]
@@ -288,7 +287,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
             return self.rich_style + Style(color=hot.background.rich_color)
         _, base = self.background_colors
         background = base.blend(hot.background, abs(level) / SHADES)
-        return sign + Style(color=_ink(background).rich_color, bgcolor=background.rich_color)
+        return sign + Style(color=background.get_contrast_text().rich_color, bgcolor=background.rich_color)
 
     def _token_style(self, index: int) -> Style:
         style = self._styles()[self._looks[index]]
@@ -313,8 +312,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _line(self, first: int, end: int) -> Strip:
         segments = [
-            Segment(clip(self._labels[index], self._columns), self._token_style(index))
-            for index in range(first, end)
+            Segment(clip(self._labels[index], self._columns), self._token_style(index)) for index in range(first, end)
         ]
         width = sum(cell_width(segment.text) for segment in segments)
         segments.append(Segment(" " * (self._columns - width), self.rich_style))
@@ -401,7 +399,3 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         event.stop()
         event.prevent_default()
         self._scroll(self.scroll_offset.y + lines)
-
-
-def _ink(background: Color) -> Color:
-    return Color.parse("#ffffff") if background.brightness < 0.55 else Color.parse("#000000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -31,7 +32,7 @@ BAND_GLYPHS = {"prompt": "▒", "masked": "░", "missing": "╱"}
 
 
 class Series(NamedTuple):
-    """Points to draw; a `y` that is not finite is a gap. `component` is "first" or "second", for the colour."""
+    """Points to draw; a `y` that is not finite is a gap. `component` is the colour, "first" or "second"."""
 
     name: str
     x: npt.NDArray[Any]
@@ -74,9 +75,10 @@ def format_ends(low: float, high: float) -> tuple[str, str]:
     return ends
 
 
-def spanned(values: Floats, pad: float | None = None) -> Range | None:
+def spanned(values: npt.ArrayLike, pad: float | None = None) -> Range | None:
     """The finite range of `values`, widened by `pad` or by half if it is a single value; None without any."""
-    seen = values[np.isfinite(values)]
+    seen = np.asarray(values, float)
+    seen = seen[np.isfinite(seen)]
     if not seen.size:
         return None
     low, high = float(seen.min()), float(seen.max())
@@ -201,15 +203,18 @@ class Canvas(NamedTuple):
     owners: list[list[int]]
 
 
+def nothing(columns: int, rows: int) -> Canvas:
+    return Canvas([[" "] * columns for _ in range(rows)], [[-1] * columns for _ in range(rows)])
+
+
 def rasterise(series: Sequence[Series], view: View, columns: int, rows: int) -> Canvas:
     """The series in braille; of two in one cell the first is seen.
 
     plotext gets a finished character a cell: its own braille takes 10 µs a dot, 100 ms for noise that fills a
     canvas of 115 x 11, against 10 ms.
     """
-    make = figure_class()
-    if make is None or not columns or not rows:
-        return Canvas([[" "] * columns for _ in range(rows)], [[-1] * columns for _ in range(rows)])
+    if not columns or (make := figure_class()) is None:
+        return nothing(columns, rows)
     figure = make()
     figure._limit_size(False, False)  # or the canvas is clamped to the terminal
     figure._set_size(columns, rows)
@@ -242,7 +247,7 @@ class Piece(NamedTuple):
 
 
 def arrange(width: int, wanted: Sequence[Piece]) -> list[Piece]:
-    """The pieces that fit in `width` cells with a blank between them, first come first served, by position."""
+    """The pieces that fit in `width` cells, a blank between them, the first ones first, by position."""
     placed: list[Piece] = []
     for piece in wanted:
         end = piece.at + cell_width(piece.text)
@@ -278,10 +283,12 @@ def _dot(x: float, ends: Range, columns: int) -> int:
 class Plot(Widget):
     """Series against a shared x axis, with both ends of both axes labelled.
 
-    A band is shaded and, in cells without data, filled with `▒` (prompt), `░` (masked) or `╱` (missing); a mark
-    is a `│`; the cursor is a line with `^` and its position below. Without colour two lines look alike: draw the
-    second as "dots".
+    A band is shaded and, in cells without data, filled with `▒` (prompt), `░` (masked) or `╱` (missing); a
+    mark is a `│`; the cursor is a line with `^` and its position below. Without colour two lines look alike:
+    draw the second as "dots".
     """
+
+    ALLOW_SELECT = False
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *("plot--first", "plot--second", "plot--band"),
@@ -306,13 +313,12 @@ class Plot(Widget):
     cursor: reactive[float | None] = reactive(None, repaint=False, init=False)
     """Where the cursor is on the x axis. Moving it repaints two columns and a line, and redraws nothing."""
 
+    @dataclass
     class Clicked(Message):
-        """A click on the canvas, at the position `x`."""
+        """A click on the canvas, at a position on the x axis."""
 
-        def __init__(self, plot: Plot, x: float) -> None:
-            super().__init__()
-            self.plot = plot
-            self.x = x
+        plot: Plot
+        x: float
 
         @property
         def control(self) -> Plot:
@@ -321,13 +327,15 @@ class Plot(Widget):
     def __init__(self, **widget: Any) -> None:
         super().__init__(**widget)
         self._series: tuple[Series, ...] = ()
-        self._ranges: tuple[Range | None, Range | None] = (None, None)
+        self._x_range: Range | None = None
+        self._y_range: Range | None = None
         self._bands: tuple[Band, ...] = ()
         self._marks: tuple[float, ...] = ()
         self._x_label = ""
         self._empty = "no data"
         self._drawn: tuple[object, Frame | str] | None = None
         self._awaits_plotext = False
+        self._styles: dict[str, Style] = {}
 
     def show(
         self,
@@ -340,12 +348,14 @@ class Plot(Widget):
         x_label: str = "",
         empty: str = "no data",
     ) -> None:
-        """Draw `series`, the first on top. A range left out is that of the data; a value beyond `y_range` is drawn
-        on the edge. `bands` are half-open, `marks` are positions of borders, `empty` is said when there is no
-        finite value.
+        """Draw `series`, the first on top.
+
+        A range left out is that of the data; a value beyond `y_range` is drawn on the edge. `bands` are
+        half-open, `marks` are positions of borders, `empty` is said when there is no finite value.
         """
         self._series = series
-        self._ranges = (x_range, y_range)
+        self._x_range = x_range
+        self._y_range = y_range
         self._bands = tuple(bands)
         self._marks = tuple(marks)
         self._x_label = visible(x_label)
@@ -373,9 +383,12 @@ class Plot(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._drawn = None
+        self._styles.clear()
 
     def _style(self, component: str, on: Style | None = None) -> Style:
-        style = self.get_component_rich_style(f"plot--{component}")
+        if component not in self._styles:  # Textual forgets its own with each refresh
+            self._styles[component] = self.get_component_rich_style(f"plot--{component}")
+        style = self._styles[component]
         return style if on is None else style + Style(bgcolor=on.bgcolor)
 
     def _frame(self) -> Frame | str:
@@ -395,7 +408,7 @@ class Plot(Widget):
             gutter = 0
         columns = width - gutter
         if self._wait_for_plotext():
-            canvas = Canvas([[" "] * columns for _ in range(rows)], [[-1] * columns for _ in range(rows)])
+            canvas = nothing(columns, rows)
         elif figure_class() is None:
             return "plotext is not installed"
         else:
@@ -413,32 +426,32 @@ class Plot(Widget):
         return True
 
     def _view(self) -> View | None:
-        x_range, y_range = self._ranges
-        if not self._series:
-            return None
-        x = np.concatenate([np.asarray(one.x, float) for one in self._series])
-        y = np.concatenate([np.asarray(one.y, float) for one in self._series])
-        x_range = x_range or spanned(x, pad=1.0)
+        """The axes; None if there is nothing finite to draw."""
+        x = np.concatenate([[], *(one.x for one in self._series)])
+        y = np.concatenate([[], *(one.y for one in self._series)])
+        x_range = spanned(x if self._x_range is None else self._x_range, pad=1.0)
         if x_range is None:
             return None
         seen = spanned(y[(x >= x_range[0]) & (x <= x_range[1])])
-        return None if seen is None else View(x_range, y_range or seen)
+        y_range = seen if self._y_range is None else spanned(self._y_range)
+        return View(x_range, y_range) if seen and y_range else None
 
     def _compose_rows(self, frame: Frame, labels: dict[int, str]) -> list[Strip]:
         behind, shaded = self._background(frame)
         styles = self._cell_styles()
         strips = []
         for row, (chars, owners) in enumerate(zip(frame.canvas.chars, frame.canvas.owners, strict=True)):
-            segments = [self._gutter(frame.gutter, labels.get(row))]
+            segments = [self._gutter(frame.gutter, labels.get(row))] if frame.gutter else []
             for char, owner, (glyph, sign), band in zip(chars, owners, behind, shaded, strict=True):
-                segments.append(
-                    Segment(char if owner >= 0 else glyph, styles[owner if owner >= 0 else sign, band])
-                )
+                if owner < 0:
+                    segments.append(Segment(glyph, styles[sign, band]))
+                else:
+                    segments.append(Segment(char, styles[owner, band]))
             strips.append(Strip(segments, frame.gutter + frame.columns).simplify())
         return strips
 
     def _background(self, frame: Frame) -> tuple[list[tuple[str, str]], list[bool]]:
-        """For each canvas column: the glyph of its empty cells and what it is, and whether a band covers it."""
+        """For each canvas column: the glyph of its empty cells, what it is, and whether a band covers it."""
         behind = [(" ", "")] * frame.columns
         shaded = [False] * frame.columns
         for band in self._bands:
@@ -452,17 +465,17 @@ class Plot(Widget):
         return behind, shaded
 
     def _cell_styles(self) -> dict[tuple[int | str, bool], Style]:
-        """By what is in a cell, the number of a series or else "mark", "band" or "", and whether a band is there."""
+        """By what is in a cell, a series number or "mark", "band" or "", and whether a band is there."""
         plain, band = self.rich_style, self._style("band")
         styles: dict[tuple[int | str, bool], Style] = {("", False): plain, ("band", True): band}
-        contents = [*enumerate(one.component for one in self._series), ("mark", "mark")]
-        for content, component in contents:
+        components: dict[int | str, str] = {number: one.component for number, one in enumerate(self._series)}
+        for content, component in (components | {"mark": "mark"}).items():
             styles[content, False] = self._style(component, plain)
             styles[content, True] = self._style(component, band)
         return styles
 
     def _gutter(self, width: int, label: str | None) -> Segment:
-        text = "" if not width else " " * (width - 1) + "│" if label is None else label.rjust(width - 1) + "┤"
+        text = "│".rjust(width) if label is None else (label + "┤").rjust(width)
         return Segment(text, self._style("axis"))
 
     # Painting
@@ -490,12 +503,12 @@ class Plot(Widget):
         wanted = [Piece(frame.gutter, left), Piece(width - len(right), right), Piece(middle, self._x_label)]
         if cell is not None and self.cursor is not None:
             wanted.insert(0, _cursor_piece(frame.gutter + cell, format_number(self.cursor, 6), width))
-        segments, x = [], 0
+        segments, x, blank = [], 0, self._style("axis")
         for piece in arrange(width, wanted):
-            segments.append(Segment(" " * (piece.at - x), self.rich_style))
+            segments.append(Segment(" " * (piece.at - x), blank))
             segments.append(Segment(piece.text, self._style(piece.component)))
             x = piece.at + cell_width(piece.text)
-        return Strip([*segments, Segment(" " * (width - x), self.rich_style)], width)
+        return Strip([*segments, Segment(" " * (width - x), blank)], width)
 
     # Events
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -69,11 +70,22 @@ def _fit(text: str, width: int, right: bool) -> str:
     return blank + text if right else text + blank
 
 
+@dataclass
+class TableMessage(Message):
+    """What a table posts; `control` lets a handler choose its table by selector."""
+
+    table: Table
+
+    @property
+    def control(self) -> Table:
+        return self.table
+
+
 class Table(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows under a header, with a cursor.
 
-    The first column stays while left and right move the others by whole columns; `‹` and `›` in the header say
-    that there are more. The cursor row has a `>` before it, the sorted column `▲` or `▼` before its label.
+    The first column stays while left and right move the others by whole columns; `‹` and `›` in the header
+    say that there are more. The cursor row has a `>` before it, the sorted column `▲` or `▼`.
 
     Args:
         empty: shown in the middle when there are no rows: the reason why.
@@ -130,44 +142,26 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
     """The row under the cursor, kept within the rows; 0 when there are none."""
 
-    class Highlighted(Message):
+    @dataclass
+    class Highlighted(TableMessage):
         """The cursor moved to another row."""
 
-        def __init__(self, table: Table, row: int) -> None:
-            super().__init__()
-            self.table = table
-            self.row = row
-
-        @property
-        def control(self) -> Table:
-            return self.table
+        row: int
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Table.Highlighted) and message.table is self.table
 
-    class Selected(Message):
-        """Enter on a row, or a click on the row under the cursor."""
+    @dataclass
+    class Selected(TableMessage):
+        """Enter on a row, a double click, or a click on the row under the cursor."""
 
-        def __init__(self, table: Table, row: int) -> None:
-            super().__init__()
-            self.table = table
-            self.row = row
+        row: int
 
-        @property
-        def control(self) -> Table:
-            return self.table
+    @dataclass
+    class HeaderClicked(TableMessage):
+        """A click on the label of a column."""
 
-    class HeaderClicked(Message):
-        """A click on the label of the column `key`."""
-
-        def __init__(self, table: Table, key: str) -> None:
-            super().__init__()
-            self.table = table
-            self.key = key
-
-        @property
-        def control(self) -> Table:
-            return self.table
+        key: str
 
     def __init__(self, *, empty: str = "no rows", **widget: Any) -> None:
         super().__init__(**widget)
@@ -199,9 +193,9 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
     ) -> None:
         """Show `count` rows; `cells(row)` gives one string a column, asked for when the row is drawn.
 
-        `style(row)` is "bad", "warn", "dim", "mark" or None: a second sign, so a cell must say it too. `sort` is
-        the key of the sorted column and whether it descends. The cursor keeps its row number, or goes to the
-        first row; Highlighted is posted only if that number changes.
+        `style(row)` is "bad", "warn", "dim", "mark" or None: a second sign, so a cell must say it too. `sort`
+        is the key of the sorted column and whether it descends. The cursor keeps its row number, or goes to
+        the first row; Highlighted is posted only if that number changes.
         """
         if [c.key for c in columns] != [c.key for c in self._columns]:
             self._skipped = 0
@@ -287,9 +281,7 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
         text = ">" if under_cursor else " "
         x = GUTTER
         for field in self._fields:
-            text += " " * (field.x - x) + _fit(
-                cells[field.column], field.width, self._columns[field.column].right
-            )
+            text += " " * (field.x - x) + _fit(cells[field.column], field.width, self._columns[field.column].right)
             x = field.x + field.width
         text += " " * (self._width - x)
         name = "cursor" if under_cursor else self._row_style(row) if self._row_style else None
@@ -368,7 +360,7 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
             self._click_row(row, event.chain)
 
     def _click_row(self, row: int, chain: int) -> None:
-        """Move to the row, or open it; the second click of a double click opens only if the first one moved."""
+        """Move to the row or open it; the second click of a double click opens only if the first moved."""
         if row != self.cursor:
             self.cursor = row
             self._moved_by_click = True

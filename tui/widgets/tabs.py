@@ -40,7 +40,10 @@ class TabLine(Widget):
         return sum(map(len, self._labels.values()))
 
     def render(self) -> Text:
-        styles = {True: self.get_component_rich_style("tabs--active"), False: self.get_component_rich_style("tabs--other")}
+        styles = {
+            True: self.get_component_rich_style("tabs--active"),
+            False: self.get_component_rich_style("tabs--other"),
+        }
         return Text.assemble(*((label, styles[name == self.active]) for name, label in self._labels.items()))
 
     def on_click(self, event: events.Click) -> None:

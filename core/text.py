@@ -1,0 +1,121 @@
+"""Text from dumps made safe for a terminal, measured and cut in terminal cells."""
+
+from __future__ import annotations
+
+import unicodedata
+
+ELLIPSIS = "…"
+
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)}
+_PICTURES |= {0x09: "⇥", 0x0A: "⏎", 0x7F: "␡", 0xA0: "⍽"}
+
+_HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
+_SHOWN_BLANKS = {" ", "\u3000"}
+
+# Printable by category, yet invisible (fillers, variation selectors, joiners) or of a width on which
+# terminals disagree (emoji skin tones: 0 cells in some, 2 in others).
+_HIDDEN_RANGES = [
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFFA0, 0xFFA0),
+    (0x1F3FB, 0x1F3FF),
+    (0xE0100, 0xE01EF),
+]
+
+_MARKS = {"Mn", "Mc", "Me"}
+_JOINED_JAMO = [(0x1160, 0x11FF), (0xD7B0, 0xD7FF)]  # letters by category, drawn onto the one before
+# Wide since Unicode 16 and in rich's tables; Pythons before 3.14 still call them narrow.
+_WIDENED = [(0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376)]
+
+
+def _within(code: int, ranges: list[tuple[int, int]]) -> bool:
+    return any(first <= code <= last for first, last in ranges)
+
+
+class _StandIns(dict[int, str]):
+    """What is shown for a code point, worked out when first met: the whole table would take 0.5 s."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        hidden = unicodedata.category(char) in _HIDDEN_CATEGORIES and char not in _SHOWN_BLANKS
+        if hidden or _within(code, _HIDDEN_RANGES):
+            char = f"‹{code:04x}›"
+        self[code] = char
+        return char
+
+
+class _Widths(dict[str, int]):
+    """Cells taken by a character that `visible` lets through, as rich's tables have it."""
+
+    def __missing__(self, char: str) -> int:
+        code = ord(char)
+        if unicodedata.category(char) in _MARKS or _within(code, _JOINED_JAMO):
+            width = 0
+        elif unicodedata.east_asian_width(char) in "WF" or _within(code, _WIDENED):
+            width = 2
+        else:
+            width = 1
+        self[char] = width
+        return width
+
+
+_STAND_INS = _StandIns(_PICTURES)
+_WIDTHS = _Widths()
+
+
+def visible(text: str) -> str:
+    """`text` with a visible stand-in for every character that a terminal would obey, hide or draw as nothing.
+
+    C0 controls and DEL become their control picture (`␛`, `␀`, `␍`), except tab `⇥` and newline `⏎`; a
+    no-break space is `⍽`; C1 and bidi controls, zero-width, format, private and unassigned characters, lone
+    surrogates, separators, odd blanks, variation selectors and skin tones become their code point, `‹202e›`.
+    A combining mark with nothing before it gets a dotted circle, so that it can't climb onto another cell.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    shown = text.translate(_STAND_INS)
+    return "◌" + shown if shown and not _WIDTHS[shown[0]] else shown
+
+
+def cell_width(text: str) -> int:
+    """Terminal cells that `text` takes once it went through `visible`."""
+    return len(text) if text.isascii() else sum(map(_WIDTHS.__getitem__, text))
+
+
+def clip(text: str, width: int) -> str:
+    """Visible `text` cut to at most `width` cells; a cut ends in `…`, one cell short before a wide one."""
+    if width <= 0:
+        return ""
+    if len(text) <= width and text.isascii():
+        return text
+    used = kept = 0
+    for index, char in enumerate(text):
+        used += _WIDTHS[char]
+        if used > width:
+            return text[:kept] + ELLIPSIS
+        if used < width:
+            kept = index + 1
+    return text
+
+
+def centred(text: str, width: int, height: int) -> list[str]:
+    """A message in the middle of a pane: `height` lines of exactly `width` cells, wrapped at blanks."""
+    lines: list[str] = []
+    for word in visible(text).split():
+        if lines and cell_width(lines[-1]) + 1 + cell_width(word) <= width - 2:
+            lines[-1] += " " + word
+        else:
+            lines.append(word)
+    lines = [_middle(clip(line, width), width) for line in lines[:height]]
+    blank = " " * width
+    above = (height - len(lines)) // 2
+    return [blank] * above + lines + [blank] * (height - above - len(lines))
+
+
+def _middle(line: str, width: int) -> str:
+    spare = width - cell_width(line)
+    return " " * (spare // 2) + line + " " * (spare - spare // 2)
