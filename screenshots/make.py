@@ -1,0 +1,57 @@
+"""The pictures of the README, from the demo run: `make shots`. Needs resvg-py, and the fonts Fira Code and DejaVu Sans Mono."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import resvg_py
+from textual.pilot import Pilot
+
+from dumptui.core.demo import write_demo
+from dumptui.core.run import Run
+from dumptui.tui.app import DumpTui
+
+HERE = Path(__file__).parent
+NOW = 1_790_000_000.0  # one moment for every run of this script, so that the pictures change only with the screen
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        await pilot.pause(0.05)
+        if condition():
+            return
+    raise SystemExit("the screen never got there")
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "demo-grpo-8gpu"
+        write_demo(root, now=NOW)
+        app = DumpTui(Run.open(root), None, None, None, None)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: len(app.rollout.rows) == len(app.run_.steps))
+            await pilot.press("down")
+            await until(pilot, lambda: app.loaded is not None and app.loaded.key.step == 22)
+            await pilot.press("enter")
+            await pilot.pause(0.5)
+            save(app, "rollout")
+            await pilot.press("2")
+            await pilot.pause(0.5)
+            save(app, "batch")
+            await pilot.press("1", *["down"] * 7, "enter")
+            await until(pilot, lambda: app.pane == "tokens")
+            await pilot.press("right_square_bracket")
+            await pilot.pause(0.5)
+            save(app, "tokens")
+
+
+def save(app: DumpTui, name: str) -> None:
+    picture = resvg_py.svg_to_bytes(svg_string=app.export_screenshot(title=" "))
+    (HERE / f"{name}.png").write_bytes(bytes(picture))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
