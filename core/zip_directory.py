@@ -1,0 +1,114 @@
+"""The directory of the zip that torch.save writes: where each entry lies. Reads no entry's data."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dumptui.core.errors import DumpError
+from dumptui.core.snapshot import Truncated
+
+Read = Callable[[int, int], bytes]
+"""`read(start, length)`: exactly that piece of the file, or DumpError."""
+
+LOCAL_SIGNATURE = b"PK\3\4"
+LOCAL_HEADER = struct.Struct("<4s22xHH")
+_RECORD = struct.Struct("<4s4xHHxxxxIIIHHH8xI")
+_END = struct.Struct("<4s8xIIH")
+_END64_LOCATOR = struct.Struct("<4s4xQ4x")
+_END64 = struct.Struct("<4s36xQQ")
+_LONGEST_COMMENT = 0xFFFF
+_IN_EXTRA = 0xFFFFFFFF  # the value stands in the zip64 extra field
+
+
+class Entry(NamedTuple):
+    header: int
+    """Offset of the local header; only that tells how far behind it the data starts (torch pads to 64)."""
+    size: int
+    """Bytes it takes; the compressed ones if it is compressed."""
+    crc: int
+    """0 when the writer did not compute it (torch.serialization.set_crc32_options(False))."""
+    stored: bool
+    """False: compressed or encrypted."""
+
+
+class Directory(NamedTuple):
+    entries: dict[str, Entry]
+    """By name without the root folder (the stem the file was saved under): "data.pkl", "data/0"."""
+    start: int
+    """Offset at which the entries end and the directory begins."""
+
+
+def read_directory(path: str, size: int, read: Read) -> Directory:
+    """Raises Truncated when the directory is missing or names what lies past its own start."""
+    length, start = _find_directory(path, size, read)
+    try:
+        entries = _entries(read(start, length))
+    except (struct.error, UnicodeDecodeError) as error:
+        raise DumpError(path, "its zip directory is damaged") from error
+    for name, entry in entries.items():
+        if entry.header + LOCAL_HEADER.size + entry.size > start:
+            raise Truncated(path, f"its zip entry {name[:40]!a} lies past the end of the data")
+    return Directory(entries, start)
+
+
+def _find_directory(path: str, size: int, read: Read) -> tuple[int, int]:
+    start_of_tail = max(0, size - _END.size - _LONGEST_COMMENT)
+    tail = read(start_of_tail, size - start_of_tail)
+    at = tail.rfind(b"PK\5\6")
+    while at >= 0 and len(tail) - at >= _END.size:
+        _, length, start, comment = _END.unpack_from(tail, at)
+        end = start_of_tail + at
+        if at + _END.size + comment == len(tail):
+            if _IN_EXTRA in (length, start):
+                length, start, end = _find_directory64(path, end, read)
+            if start + length > end:
+                raise Truncated(path, "its zip directory lies past its end")
+            return length, start
+        at = tail.rfind(b"PK\5\6", 0, at)
+    raise Truncated(path, "is cut short: the zip directory at its end is missing")
+
+
+def _find_directory64(path: str, end: int, read: Read) -> tuple[int, int, int]:
+    if end >= _END64_LOCATOR.size + _END64.size:
+        signature, at = _END64_LOCATOR.unpack(read(end - _END64_LOCATOR.size, _END64_LOCATOR.size))
+        if signature == b"PK\6\7" and at <= end - _END64_LOCATOR.size - _END64.size:
+            signature, length, start = _END64.unpack(read(at, _END64.size))
+            if signature == b"PK\6\6":
+                return length, start, at
+    raise DumpError(path, "its zip64 directory is damaged")
+
+
+def _entries(directory: bytes) -> dict[str, Entry]:
+    entries: dict[str, Entry] = {}
+    at = 0
+    while at < len(directory):
+        signature, flags, method, crc, packed, size, n_name, n_extra, n_comment, header = _RECORD.unpack_from(
+            directory, at
+        )
+        if signature != b"PK\1\2":
+            raise struct.error("no directory record here")
+        at += _RECORD.size
+        name = directory[at : at + n_name].decode()
+        at += n_name
+        if _IN_EXTRA in (packed, size, header):
+            packed, header = _zip64_values(directory[at : at + n_extra], size, packed, header)
+        at += n_extra + n_comment
+        entries[name[name.find("/") + 1 :]] = Entry(header, packed, crc, method == 0 and not flags & 1)
+    return entries
+
+
+def _zip64_values(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int]:
+    """The extra field holds 8 bytes for each of the three that did not fit, in this order."""
+    at = 0
+    while at < len(extra):
+        tag, length = struct.unpack_from("<HH", extra, at)
+        at += 4
+        if tag == 1:
+            values = [value for (value,) in struct.iter_unpack("<Q", extra[at : at + length])]
+            wanted = [i for i, value in enumerate((size, packed, header)) if value == _IN_EXTRA]
+            found = dict(zip(wanted, values, strict=False))
+            return found.get(1, packed), found.get(2, header)
+        at += length
+    return packed, header
