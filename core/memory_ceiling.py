@@ -7,14 +7,10 @@ and touch, 64 GB. It can't be asked not to, but a soft RLIMIT_AS turns that into
 from __future__ import annotations
 
 import os
+import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 _lock = threading.Lock()
 _holders = 0
@@ -39,7 +35,7 @@ def memory_ceiling(allowance: int) -> Iterator[None]:
 def _raise_ceiling(allowance: int) -> bool:
     global _holders, _before
     used = _address_space()
-    if resource is None or used is None:
+    if used is None:
         return False
     with _lock:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)

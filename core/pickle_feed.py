@@ -19,7 +19,7 @@ class PickleFeed:
     """
 
     def __init__(self, read: Read, start: int, size: int, on_read: OnRead | None) -> None:
-        self._read, self._start, self._size, self._on_read = read, start, size, on_read
+        self._read, self._start, self.size, self._on_read = read, start, size, on_read
         self._at = 0
         self._window, self._window_at = b"", 0
         self.ran_out = False
@@ -30,7 +30,7 @@ class PickleFeed:
     def peek(self, n: int, /) -> bytes:
         if self._on_read is not None:
             try:
-                self._on_read(self._at, self._size)
+                self._on_read(self._at, self.size)
             except BaseException as interruption:
                 self.interruption = interruption
                 raise
@@ -56,9 +56,9 @@ class PickleFeed:
         return line
 
     def _ahead(self, n: int) -> bytes:
-        n = min(n, self._size - self._at)
+        n = min(n, self.size - self._at)
         at = self._at - self._window_at
         if at + n > len(self._window):
-            self._window = self._read(self._start + self._at, min(max(n, _WINDOW), self._size - self._at))
+            self._window = self._read(self._start + self._at, min(max(n, _WINDOW), self.size - self._at))
             self._window_at, at = self._at, 0
         return self._window[at : at + n]

@@ -31,9 +31,7 @@ class Tensor:
 
     __slots__ = ("dtype", "offset", "shape", "source", "storage", "stride")
 
-    def __init__(
-        self, source: Source, storage: str, dtype: str, offset: int, shape: Shape, stride: Shape
-    ) -> None:
+    def __init__(self, source: Source, storage: str, dtype: str, offset: int, shape: Shape, stride: Shape) -> None:
         self.source, self.storage, self.dtype = source, storage, dtype
         self.offset, self.shape, self.stride = offset, shape, stride
 
@@ -73,9 +71,7 @@ class Tensor:
         strides = tuple(step * width for step in self.stride)
         if not self.size:
             return _widened(np.empty(self.shape, stored), self.dtype)
-        return _widened(
-            np.ndarray(self.shape, stored, data, self.offset * width - start, strides), self.dtype
-        )
+        return _widened(np.ndarray(self.shape, stored, data, self.offset * width - start, strides), self.dtype)
 
 
 class Array:

@@ -115,7 +115,7 @@ def _range(*bounds: int) -> range | Placeholder:
 
 
 def _slice(*bounds: int | None) -> slice | Placeholder:
-    # Slices in slices, 100,000 deep, would overflow the C stack when they are freed.
+    # Slices in slices, a million deep, would overflow the C stack when they are freed.
     if all(bound is None or type(bound) is int for bound in bounds):
         return slice(*bounds)
     return placeholder("builtins.slice", *bounds)

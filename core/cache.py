@@ -1,0 +1,82 @@
+"""Summaries kept between starts, outside the run: what was worked out of files that have not changed since."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dumptui.core.run import Entry
+
+# Raise it when what is kept, or how it is worked out, changes.
+SCHEMA = 1
+LIMIT = 256 << 20  # bytes of all that is kept; the longest unused goes first
+
+
+def cache_folder() -> Path:
+    """$XDG_CACHE_HOME/dumptui, by default ~/.cache/dumptui."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dumptui"
+
+
+def fingerprint(entries: Iterable[Entry], *more: object) -> str:
+    """Changes with the name, size, time or inode of any source, and with `more` that the summary depends on."""
+    said = "\n".join(f"{e.path.name} {e.size} {e.mtime} {e.inode}" for e in entries)
+    return hashlib.blake2b(f"{SCHEMA} {more}\n{said}".encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+class Cache:
+    """JSON documents of one run by name, each with the fingerprint of what it was made from.
+
+    A folder that can't be written keeps nothing and says nothing: a summary that is not kept is worked out again. Files
+    are replaced whole by rename, so two dumptui at once at worst lose each other's newest summaries.
+    """
+
+    def __init__(self, root: Path, folder: Path | None) -> None:
+        """`folder` is where all runs are kept, None to keep nothing."""
+        name = hashlib.blake2b(os.fsencode(root.resolve()), digest_size=12).hexdigest()
+        self._all = folder
+        self._folder = None if folder is None else folder / name
+
+    def load(self, name: str) -> dict[str, Any]:
+        """What was kept under `name`; empty when there is nothing that can be read."""
+        if self._folder is None:
+            return {}
+        path = self._folder / f"{name}.json"
+        try:
+            kept = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        with contextlib.suppress(OSError):
+            os.utime(path)  # used now: trimmed last
+        return kept if isinstance(kept, dict) else {}
+
+    def store(self, name: str, document: dict[str, Any]) -> None:
+        if self._folder is None:
+            return
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
+            with open(handle, "w", encoding="utf-8") as file:
+                json.dump(document, file, separators=(",", ":"))
+            os.replace(temporary, self._folder / f"{name}.json")
+            self._trim()
+
+    def _trim(self) -> None:
+        assert self._all is not None
+        files = []
+        for path in self._all.glob("*/*"):
+            with contextlib.suppress(OSError):
+                stat = path.stat()
+                files.append((stat.st_mtime, stat.st_size, path))
+        excess = sum(size for _, size, _ in files) - LIMIT
+        for _, size, path in sorted(files):
+            if excess <= 0:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+                excess -= size

@@ -1,0 +1,65 @@
+"""The cache of summaries: what is kept comes back only for the files it was made from, and it never gets in the way."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dumptui.core import cache as module
+from dumptui.core.cache import Cache, fingerprint
+from dumptui.core.run import list_folder
+
+
+def test_what_is_kept_comes_back_non_finite_numbers_included(tmp_path: Path) -> None:
+    Cache(tmp_path / "run", tmp_path / "cache").store("steps", {"3": {"reward": float("inf"), "state": "ok"}})
+    assert Cache(tmp_path / "run", tmp_path / "cache").load("steps") == {"3": {"reward": float("inf"), "state": "ok"}}
+    assert Cache(tmp_path / "other run", tmp_path / "cache").load("steps") == {}
+
+
+@pytest.mark.parametrize("change", ["size", "time", "inode", "name", "key"])
+def test_a_fingerprint_changes_with_every_trait_of_a_source(tmp_path: Path, change: str) -> None:
+    (tmp_path / "0.pt").write_bytes(b"one")
+    os.utime(tmp_path / "0.pt", (1000, 1000))
+    before = fingerprint(list_folder(tmp_path), "reward")
+    if change == "size":
+        (tmp_path / "0.pt").write_bytes(b"longer")
+        os.utime(tmp_path / "0.pt", (1000, 1000))
+    elif change == "time":
+        os.utime(tmp_path / "0.pt", (1001, 1001))
+    elif change == "inode":
+        (tmp_path / "new").write_bytes(b"one")
+        os.utime(tmp_path / "new", (1000, 1000))
+        os.replace(tmp_path / "new", tmp_path / "0.pt")
+    elif change == "name":
+        os.rename(tmp_path / "0.pt", tmp_path / "1.pt")
+    assert fingerprint(list_folder(tmp_path), "score" if change == "key" else "reward") != before
+
+
+def test_a_damaged_file_and_a_folder_that_cannot_be_made_keep_nothing(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "run", tmp_path / "cache")
+    cache.store("steps", {"1": 1})
+    (kept,) = (tmp_path / "cache").glob("*/*.json")
+    kept.write_bytes(kept.read_bytes()[:-2])
+    assert cache.load("steps") == {}
+    (tmp_path / "file").write_text("in the way")
+    blocked = Cache(tmp_path / "run", tmp_path / "file" / "cache")
+    blocked.store("steps", {"1": 1})
+    assert blocked.load("steps") == {}
+    off = Cache(tmp_path / "run", None)
+    off.store("steps", {"1": 1})
+    assert off.load("steps") == {}
+
+
+def test_the_longest_unused_goes_first_when_too_much_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(tmp_path / "run", tmp_path / "cache")
+    for at, name in enumerate(("a", "b", "c")):
+        cache.store(name, {"text": "x" * 1000})
+        (kept,) = (tmp_path / "cache").glob(f"*/{name}.json")
+        os.utime(kept, (at, at))
+    assert cache.load("a")  # used: b is now the oldest
+    monkeypatch.setattr(module, "LIMIT", 3500)
+    cache.store("d", {"text": "x" * 1000})
+    assert [bool(cache.load(name)) for name in "abcd"] == [True, False, True, True]
+    assert not list((tmp_path / "cache").glob("*/.new-*"))
