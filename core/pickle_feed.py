@@ -62,3 +62,10 @@ class PickleFeed:
             self._window = self._read(self._start + self._at, min(max(n, _WINDOW), self.size - self._at))
             self._window_at, at = self._at, 0
         return self._window[at : at + n]
+
+
+def feed_bytes(data: bytes, on_read: OnRead | None, total: int) -> PickleFeed:
+    """A pickle that is in memory: what is left of one of `total` bytes, the rest of which counts as done."""
+    before = total - len(data)
+    said = on_read and (lambda done, _: on_read(before + done, total))
+    return PickleFeed(lambda start, length: data[start : start + length], 0, len(data), said)

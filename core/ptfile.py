@@ -6,8 +6,9 @@ import os
 import pickle
 import zlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import reduce
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from dumptui.core.errors import DumpError
 from dumptui.core.legacy_torch import is_legacy, load_with_torch
 from dumptui.core.memory_ceiling import memory_ceiling
-from dumptui.core.pickle_feed import OnRead, PickleFeed
+from dumptui.core.number_runs import cut_number_runs
+from dumptui.core.pickle_feed import OnRead, PickleFeed, feed_bytes
 from dumptui.core.placeholder import Placeholder
 from dumptui.core.snapshot import Snapshot, Stamp, Truncated
 from dumptui.core.storages import Storages
@@ -28,6 +30,7 @@ __all__ = ["Array", "OnRead", "Placeholder", "PtFile", "Tensor", "Truncated", "r
 # An honest pickle grows to 30 times its size at most (empty lists of 3 bytes); the rest is for other threads.
 _GROWTH, _HEADROOM = 64, 512 << 20
 _PIECE = 1 << 20
+_WORTH_CUTTING = 1 << 20  # below, as much is lost as gained
 _LONGEST_REASON = 120
 
 _BROKEN_PICKLE = (
@@ -84,10 +87,30 @@ class PtFile:
             raise DumpError(self.path, "is a zip without a data.pkl, so not a torch file")
         storages = Storages(self._snapshot, directory)
         start, size = storages.extent("data.pkl")
+        pieces = list(self._pieces(start, size, on_read))
         checksum = directory.entries["data.pkl"].crc
-        if checksum and checksum != self._checksum(start, size):
+        if checksum and checksum != reduce(lambda so_far, piece: zlib.crc32(piece, so_far), pieces, 0):
             raise DumpError(self.path, "its data.pkl is damaged: the checksum does not match")
-        return self._unpickle(PickleFeed(self._snapshot.read, start, size, on_read), storages)
+        whole = b"".join(pieces)
+        del pieces
+        if size < _WORTH_CUTTING:
+            return self._unpickle(feed_bytes(whole, on_read, size), storages)
+        cut = cut_number_runs(whole)
+        del whole  # a third of it is left
+        feed = feed_bytes(cut.pickle, on_read, size)
+        try:
+            return self._unpickle(feed, storages, cut.arrays)
+        except DumpError:
+            if feed.interruption is not None:
+                raise
+            # Perhaps a text looked like a list of numbers.
+            return self._unpickle(PickleFeed(self._snapshot.read, start, size, on_read), storages)
+
+    def _pieces(self, start: int, size: int, on_read: OnRead | None) -> Iterator[bytes]:
+        for at in range(start, start + size, _PIECE):
+            if on_read is not None:
+                on_read(0, size)
+            yield self._snapshot.read(at, min(_PIECE, start + size - at))
 
     def _load_bare(self, on_read: OnRead | None) -> Any:
         feed = PickleFeed(self._snapshot.read, 0, self.size, on_read)
@@ -98,10 +121,10 @@ class PtFile:
                 raise Truncated(self.path, "is cut short in the middle of its pickle") from error
             raise
 
-    def _unpickle(self, feed: PickleFeed, storages: Storages) -> Any:
+    def _unpickle(self, feed: PickleFeed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> Any:
         try:
             with memory_ceiling(_GROWTH * feed.size + _HEADROOM):
-                return Unpickler(feed, storages).load()
+                return Unpickler(feed, storages, arrays).load()
         except _BROKEN_PICKLE as error:
             if error is feed.interruption:
                 raise
@@ -110,12 +133,6 @@ class PtFile:
             else:
                 problem = f"not a readable pickle: {ascii(str(error))[1:-1][:_LONGEST_REASON]}"
             raise DumpError(self.path, problem) from error
-
-    def _checksum(self, start: int, size: int) -> int:
-        checksum = 0
-        for at in range(start, start + size, _PIECE):
-            checksum = zlib.crc32(self._snapshot.read(at, min(_PIECE, start + size - at)), checksum)
-        return checksum
 
 
 def read_all(tensors: Sequence[Tensor | Array]) -> list[NDArray[Any]]:

@@ -7,12 +7,14 @@ loads, so all of it refuses to be changed: the opcode BUILD finds a `__setstate_
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from dumptui.core import numpy_pickle, torch_pickle
 from dumptui.core.placeholder import Placeholder, placeholder, placeholder_class
-from dumptui.core.tensor import DTYPES, Tensor, is_known, is_size
+from dumptui.core.tensor import DTYPES, Array, Tensor, is_known, is_size
 
 _LONGEST_RANGE = 1 << 20
 
@@ -32,9 +34,11 @@ class Feed(Protocol):
 class Unpickler(pickle.Unpickler):
     """`load()` raises what a broken pickle provokes, and DumpError for storages the file does not hold."""
 
-    def __init__(self, feed: Feed, storages: Storages) -> None:
+    def __init__(self, feed: Feed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> None:
+        """`arrays` are the lists of numbers that were cut out of the pickle, by persistent id."""
         super().__init__(feed)
         self._storages = storages
+        self._arrays = arrays
         self._placeholders: dict[tuple[str, str], type[Placeholder]] = {}
 
     def find_class(self, module: str, name: str) -> Any:
@@ -47,7 +51,9 @@ class Unpickler(pickle.Unpickler):
             self._placeholders[module, name] = placeholder_class(f"{module}.{name}")
         return self._placeholders[module, name]
 
-    def persistent_load(self, pid: Any) -> Tensor | Placeholder:
+    def persistent_load(self, pid: Any) -> Tensor | Array | Placeholder:
+        if isinstance(pid, int):
+            return Array(self._arrays[pid])
         kind, dtype, key, _device, count = pid
         if kind != "storage" or not isinstance(key, str) or not is_size(count):
             raise pickle.UnpicklingError("it names a storage in a form torch does not write")

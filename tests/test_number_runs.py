@@ -17,7 +17,7 @@ from dumptui.core.number_runs import SHORTEST, cut_number_runs
 class Filled(pickle.Unpickler):
     def __init__(self, data: bytes, arrays: list[Any]) -> None:
         super().__init__(io.BytesIO(data))
-        self.persistent_load = arrays.__getitem__  # type: ignore[method-assign, assignment]
+        self.persistent_load = arrays.__getitem__  # type: ignore[method-assign]
 
 
 def back(value: object, protocol: int = 2) -> tuple[Any, int]:

@@ -419,7 +419,7 @@ def test_a_dropped_file_is_freed_without_the_garbage_collector(tmp_path: Path) -
 
 
 def test_progress_is_reported_to_the_end(tmp_path: Path) -> None:
-    path = save(tmp_path / "0.pt", [float(i) for i in range(200_000)])
+    path = save(tmp_path / "0.pt", list(range(300, 400_000)))
     size = len(entries_of(path)["data.pkl"])
     seen: list[tuple[int, int]] = []
     PtFile(path, on_read=lambda done, total: seen.append((done, total)))
@@ -431,7 +431,7 @@ def test_progress_is_reported_to_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [KeyError("mine"), MemoryError(), KeyboardInterrupt(), DumpError("x", "y")])
 def test_what_on_read_raises_cancels_the_load_unchanged(tmp_path: Path, error: BaseException) -> None:
-    path = save(tmp_path / "0.pt", [float(i) for i in range(100_000)])
+    path = save(tmp_path / "0.pt", list(range(300, 300_000)))
     before = open_descriptors()
 
     def cancel(done: int, total: int) -> None:
@@ -501,3 +501,18 @@ def test_shared_references_stay_shared(tmp_path: Path) -> None:
 def test_attributes_of_an_ordered_dict_do_not_hide_its_methods(tmp_path: Path) -> None:
     mapping = build(call(name("collections", "OrderedDict"), [("a", 1)]), {"items": 5})
     assert list(PtFile(write_pt(tmp_path / "0.pt", program(mapping))).root.items()) == [("a", 1)]
+
+
+def test_long_lists_of_numbers_are_arrays_with_the_same_numbers(tmp_path: Path) -> None:
+    floats = np.random.default_rng(0).normal(size=80_000).astype(np.float32).tolist()
+    value = {"log_probs": floats, "mask": [1, 0] * 300_000, "tokens": list(range(100_000)), "short": [0.5] * 5}
+    root = PtFile(save(tmp_path / "0.pt", value)).root
+    assert root["log_probs"].numpy().tolist() == floats and root["log_probs"].dtype == "float32"
+    assert root["mask"].numpy().tolist() == value["mask"]
+    assert (root["tokens"], root["short"]) == (value["tokens"], value["short"])
+
+
+def test_a_text_that_looks_like_a_list_of_numbers_is_still_read(tmp_path: Path) -> None:
+    lookalike = "]q\x00(" + "G" * 9 * 1000 + "e"
+    value = [lookalike, "x" * (1 << 20)]
+    assert PtFile(save(tmp_path / "0.pt", value)).root == value
