@@ -142,9 +142,7 @@ def _outcomes(rng: np.random.Generator, step: int) -> list[bool]:
     return right
 
 
-def _drafts(
-    words: random.Random, questions: Sequence[Question], right: Sequence[bool], step: int
-) -> list[_Draft]:
+def _drafts(words: random.Random, questions: Sequence[Question], right: Sequence[bool], step: int) -> list[_Draft]:
     answers = []
     for question, hit in zip(questions, right, strict=True):
         rambles = not hit and words.random() < 0.06 + 0.004 * step
@@ -240,11 +238,7 @@ def _scored(
     mask = np.concatenate(masks)
     n, level = len(mask), entropy_level(step)
     engine = -level * rng.gamma(0.4, 1.6, n)
-    spread = (
-        rng.normal(size=n)
-        * (0.15 + np.sqrt(-engine))
-        * np.repeat(rng.lognormal(0, 0.2, len(lengths)), lengths)
-    )
+    spread = rng.normal(size=n) * (0.15 + np.sqrt(-engine)) * np.repeat(rng.lognormal(0, 0.2, len(lengths)), lengths)
     spread *= divergence_level(step) / np.abs(spread[mask == 1]).mean()
     trainer = engine + np.where(engine + spread > 0, -np.abs(spread), spread)
     starts = np.cumsum([0, *lengths])
@@ -274,9 +268,7 @@ def _advantages(samples: Sequence[Sample]) -> list[Floats]:
         group = samples[first : first + GROUP_SIZE]
         rewards = np.array([np.nan if one.reward is None else one.reward for one in group])
         scalars = (rewards - np.nanmean(rewards)) / (np.nanstd(rewards) + 1e-6)
-        advantages += [
-            np.full(len(one.mask), scalar, np.float32) for one, scalar in zip(group, scalars, strict=True)
-        ]
+        advantages += [np.full(len(one.mask), scalar, np.float32) for one, scalar in zip(group, scalars, strict=True)]
     return advantages
 
 
@@ -289,9 +281,7 @@ def shard_columns(batch: Batch, dp_rank: int, cp_rank: int) -> dict[str, Any]:
     held = spans(totals, responses, CP, cp_rank)
 
     def cut(column: Iterable[Floats]) -> list[Floats]:
-        return _packed(
-            [values[part] for row, values in enumerate(column) for part in held.at(row)], held.width
-        )
+        return _packed([values[part] for row, values in enumerate(column) for part in held.at(row)], held.width)
 
     advantage_slices = cut(advantages)
     micro_batches = [list(range(len(rows)))[at : at + 4] for at in range(0, len(rows), 4)]

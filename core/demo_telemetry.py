@@ -44,9 +44,7 @@ def start_run(root: Path, started: float) -> None:
     meta = {"run_name": "demo-grpo", "start_ts": float(started), "args": args, "schema_version": 1}
     (folder / "meta.json").write_text(json.dumps(meta, indent=1))
     trainers = {f"{TRAINER}:{gpu}": _lane([gpu], [], "train") for gpu in GPUS}
-    samplers = {
-        f"{SAMPLER}:{gpu}": _lane([], [addr], "rollout") for addr, gpus in ENGINES.items() for gpu in gpus
-    }
+    samplers = {f"{SAMPLER}:{gpu}": _lane([], [addr], "rollout") for addr, gpus in ENGINES.items() for gpu in gpus}
     (folder / "lane_catalog.json").write_text(json.dumps({"version": 1, "lanes": trainers | samplers}))
     engines = [
         {
@@ -99,9 +97,7 @@ def record_training(root: Path, batch: Batch, generated: float, trained: float |
     }
     _append_metrics(root, trained, "rollout/step", batch.step, _scored_metrics(batch) | perf)
     _append_metrics(root, trained, "train/step", batch.step, _loss_metrics(batch))
-    _append_hours(
-        root, "phases", [phase for rank in GPUS for phase in _train_phases(generated, duration, rank)]
-    )
+    _append_hours(root, "phases", [phase for rank in GPUS for phase in _train_phases(generated, duration, rank)])
     _append_hours(root, "gpu_util", _gpu_util(batch.step, generated, trained, training=True))
 
 
@@ -222,9 +218,7 @@ def _engine_series(step: int, began: float, ended: float) -> list[Record]:
             }
             labels = {"engine_type": "unified", "dp_rank": "0"}
             for name, value in metrics.items():
-                records.append(
-                    {"ts": float(ts), "addr": addr, "metric": name, "labels": labels, "value": value}
-                )
+                records.append({"ts": float(ts), "addr": addr, "metric": name, "labels": labels, "value": value})
     return records
 
 

@@ -8,7 +8,22 @@ import os
 class DumpError(Exception):
     """A file or folder that can't be used; `str()` is one sentence that names it and says what is wrong."""
 
+    state = "unreadable"
+
     def __init__(self, path: str | os.PathLike[str], problem: str) -> None:
         super().__init__(f"{os.fspath(path)}: {problem}")
         self.path = os.fspath(path)
         self.problem = problem
+
+
+class NoDump(DumpError):
+    """The file is whole and can be read, but holds something else than its name says."""
+
+
+class BeingWritten(DumpError):
+    """A young file that is not whole yet: worth another try in a moment."""
+
+    state = "being written"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path, "still being written")

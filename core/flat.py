@@ -40,6 +40,11 @@ class Flat:
         values[:], known[:] = 0, False
         self.states[at], self.reasons[at] = "unreadable", reason
 
+    def same(self, other: Flat, at: int) -> bool:
+        """Whether a sample has equal values, NaN included, at the same places in both."""
+        (mine, known), (theirs, also_known) = self.one(at), other.one(at)
+        return bool((known == also_known).all()) and np.array_equal(mine[known], theirs[known], equal_nan=True)
+
     @property
     def ok(self) -> Bools:
         return np.array([state == "ok" for state in self.states], bool)
@@ -51,6 +56,11 @@ def empty(name: str, positions: Ints, lengths: Sequence[int], dtype: npt.DTypeLi
     values, known = np.zeros(offsets[-1], dtype), np.zeros(offsets[-1], bool)
     count = len(positions)
     return Flat(name, positions, offsets, values, known, ["not dumped"] * count, [None] * count)
+
+
+def blank(like: Flat) -> Flat:
+    """Room for the same samples."""
+    return empty(like.name, like.positions, np.diff(like.offsets).tolist(), like.values.dtype)
 
 
 def ratio(diff: Flat) -> Flat:

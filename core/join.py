@@ -4,30 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.errors import DumpError
+from dumptui.core.evidence import Evidence, read_each, rounding
 from dumptui.core.flat import Flat, empty, overlay, ratio
-from dumptui.core.layout import ENGINE, Peers, group_peers, resolve, same_values
+from dumptui.core.infer import resolve
+from dumptui.core.layout import ENGINE, Cut, Peers, find_cut, group_peers
 from dumptui.core.match import Matcher, Row
+from dumptui.core.mirror import read_samples_of
 from dumptui.core.placing import place
-from dumptui.core.ptfile import read_all
-from dumptui.core.run import StepFiles
-from dumptui.core.sample import OnRead, Rollout, Sample, read_rollout
+from dumptui.core.run import StepFiles, read_file
+from dumptui.core.sample import OnRead, Rollout, Sample
 from dumptui.core.shard import Shard, read_shard
+from dumptui.core.values import Dumped, Numbers, floats
 
 # The name on screen of each per-token column of a train file; any other column keeps its own.
 SHOWN = {"log_probs": "train_log_probs"}
 DUMPED = {shown: dumped for dumped, shown in SHOWN.items()}
-FIELDS = (
-    "train_log_probs rollout_log_probs ref_log_probs teacher_log_probs lp_diff imp_ratio entropy ref_entropy teacher_entropy "
-    "opd_reverse_kl advantages returns values"
-).split()
-# Columns that a rollout sample may hold itself, full length.
+FIELDS = [
+    "train_log_probs",
+    "rollout_log_probs",
+    "ref_log_probs",
+    "teacher_log_probs",
+    "lp_diff",
+    "imp_ratio",
+    "entropy",
+    "ref_entropy",
+    "teacher_entropy",
+    "opd_reverse_kl",
+    "advantages",
+    "returns",
+    "values",
+]
+# Per-token values that a rollout sample is known to hold, also where their length is wrong.
 FROM_SAMPLE = ("teacher_log_probs", "opd_reverse_kl")
+MOVED = "order contradicted by the rollout file"
+OTHER_VALUES = "rollout_log_probs of the train files contradict the rollout file"
 
 
 @dataclass(eq=False)
@@ -42,8 +59,10 @@ class Step:
     rows: list[Row | None]
     orphans: list[str]
     raw_rewards: list[object] | None
+    evidence: Evidence
     notes: list[str] = field(default_factory=list)
-    _contradicted: dict[int, str | None] = field(default_factory=dict)
+    rollout_problem: DumpError | None = None
+    _cuts: dict[str, Cut] = field(default_factory=dict)
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -57,46 +76,69 @@ class Step:
     def fields(self) -> list[str]:
         """Every per-token field that this step's files hold, in the order they are shown."""
         found = {SHOWN.get(name, name) for shard in self.shards for name in shard.per_token}
-        found.update(name for name in FROM_SAMPLE if any(name in sample.extra for sample in self.samples))
+        found.update(self._of_samples)
         if any(sample.rollout_log_probs is not None for sample in self.samples):
             found.add(ENGINE)
         if {"train_log_probs", ENGINE} <= found:
             found.update(("lp_diff", "imp_ratio"))
         return [name for name in FIELDS if name in found] + sorted(found.difference(FIELDS))
 
+    @cached_property
+    def _of_samples(self) -> frozenset[str]:
+        """The keys of the samples that hold one float a response token, known by name or not."""
+        names = {name for sample in self.samples for name in sample.extra}
+        return frozenset(name for name in names if name in FROM_SAMPLE or self._is_per_token(name))
+
+    def _is_per_token(self, name: str) -> bool:
+        holders = [sample for sample in self.samples if sample.response_length and name in sample.extra]
+        return bool(holders) and all(
+            isinstance(value := sample.extra[name], (np.ndarray, Dumped))
+            and value.shape == (sample.response_length,)
+            and str(value.dtype).startswith(("float", "bfloat"))
+            for sample in holders
+        )
+
     # Masks -----------------------------------------------------------------------------------------------------
 
     def masks(self, positions: Ints | None = None) -> Flat:
         """The loss mask: the trainer's where there is a train row, else the sample's, else all ones. Known where its length fits."""
         out = self._empty("loss_mask", self._all(positions), np.int8)
+        trained = self._train_masks(out.positions)
         for at, position in enumerate(out.positions):
             values, known = out.one(at)
-            mask, reason = self._mask(int(position))
-            if reason is None and len(mask) != len(values):
+            mask = trained[at] if trained[at] is not None else self._sample_mask(int(position))
+            if mask is None:
+                out.states[at], out.reasons[at] = "unreadable", "the loss_masks of its train row can't be read"
+            elif len(mask) != len(values):
                 reason = f"loss_mask has {len(mask)} entries for {len(values)} response tokens"
-            if reason is None:
-                values[:], known[:], out.states[at] = mask, True, "ok"
-            else:
                 out.states[at], out.reasons[at] = "unreadable", reason
+            else:
+                values[:], known[:], out.states[at] = mask > 0, True, "ok"
         return out
 
-    def _mask(self, position: int) -> tuple[Array, str | None]:
+    def _train_masks(self, positions: Ints) -> list[Array | None]:
+        out: list[Array | None] = [None] * len(positions)
+        for peers, wanted in self._by_peers(positions):
+            for shard in peers.shards:
+                left = [(at, row) for at, row in wanted if out[at] is None]
+                arrays = read_each([shard.tensor("loss_masks", row) for _, row in left])
+                for (at, row), mask in zip(left, arrays, strict=True):
+                    if mask is not None and (shard is peers.first or self._is_mine(shard, row, int(positions[at]))):
+                        length = self.samples[positions[at]].response_length
+                        out[at] = fit_end(mask, length) if len(mask) == shard.responses[row] else mask
+        return out
+
+    def _is_mine(self, shard: Shard, row: int, position: int) -> bool:
+        return self.evidence.same_tokens(shard, row, position) is not False
+
+    def _sample_mask(self, position: int) -> Array | None:
+        """None where the train row has a mask that can't be read: it may be another than the sample's."""
         sample, row = self.samples[position], self.rows[position]
-        ones = np.ones(sample.response_length, np.int8)
-        if row is not None:
-            problem = None
-            for shard in row.peers.shards:
-                tensor = shard.tensor("loss_masks", row.row)
-                try:
-                    if tensor is not None:
-                        return (fit_end(tensor.numpy(), sample.response_length) > 0).astype(np.int8), None
-                except DumpError as error:
-                    problem = str(error)
-            if problem is not None:
-                return ones, problem
+        if row is not None and any("loss_masks" in shard.columns for shard in row.peers.shards):
+            return None
         if sample.removed:
-            return np.zeros_like(ones), None
-        return (ones if sample.loss_mask is None else (sample.loss_mask > 0).astype(np.int8)), None
+            return np.zeros(sample.response_length, np.int8)
+        return np.ones(sample.response_length, np.int8) if sample.loss_mask is None else sample.loss_mask
 
     # Fields ----------------------------------------------------------------------------------------------------
 
@@ -109,8 +151,8 @@ class Step:
             diff = self._difference(wanted)
             return diff if name == "lp_diff" else ratio(diff)
         out = self._from_train(name, DUMPED.get(name, name), wanted)
-        if name in FROM_SAMPLE:
-            self._fill_from_samples(out, lambda sample: sample.extra.get(name))
+        if name in self._of_samples:
+            self._fill_from_samples(out, lambda sample: floats(sample.extra.get(name)))
         return out
 
     def _all(self, positions: Ints | None) -> Ints:
@@ -122,36 +164,44 @@ class Step:
     def _engine(self, positions: Ints) -> Flat:
         """The engine's log-probs: the rollout file's copy, which was never sliced, else the train files'."""
         out = self._empty(ENGINE, positions)
-        self._fill_from_samples(out, lambda sample: sample.rollout_log_probs)
+        self._fill_from_samples(out, engine_numbers)
         absent = np.array([at for at, state in enumerate(out.states) if state == "not dumped"], np.int64)
         if len(absent):
             overlay(out, absent, self._from_train(ENGINE, ENGINE, positions[absent]))
         return out
 
-    def _fill_from_samples(self, out: Flat, get: Callable[[Sample], object]) -> None:
+    def _fill_from_samples(self, out: Flat, get: Callable[[Sample], Numbers | None]) -> None:
         for at, position in enumerate(out.positions):
-            found = get(self.samples[position])
-            if out.states[at] != "not dumped" or not isinstance(found, (list, tuple, np.ndarray)):
+            if out.states[at] != "not dumped" or (found := get(self.samples[position])) is None:
                 continue
             values, known = out.one(at)
-            if len(found) != len(values):
-                reason = f"{out.name} has {len(found)} values for {len(values)} response tokens"
+            if len(found.values) != len(values):
+                reason = f"{out.name} has {len(found.values)} values for {len(values)} response tokens"
                 out.states[at], out.reasons[at] = "unreadable", reason
                 continue
-            values[:], known[:], out.states[at] = found, True, "ok"
+            values[:], known[:], out.states[at], out.reasons[at] = found.values, True, "ok", None
+            known[found.gaps] = False
 
     def _difference(self, positions: Ints) -> Flat:
         """train - engine log-prob, where the loss mask is 1 and both are there."""
-        trainer, engine, mask = self.gather("train_log_probs", positions), self._compared(positions), self.masks(positions)
+        trainer, engine, mask = (
+            self.gather("train_log_probs", positions),
+            self._compared(positions),
+            self.masks(positions),
+        )
         known = trainer.known & engine.known & mask.known & (mask.values > 0)
         with np.errstate(invalid="ignore"):
             values = np.where(known, trainer.values - engine.values, np.float32(0))
         states, reasons = list(trainer.states), list(trainer.reasons)
         for other in (engine, mask):
             for at, state in enumerate(other.states):
-                if states[at] == "ok" or (states[at] == "partial" and state == "unreadable"):
+                if state != "ok" and (states[at] == "ok" or (states[at] == "partial" and state != "partial")):
                     states[at], reasons[at] = state, other.reasons[at]
-        return Flat("lp_diff", positions, trainer.offsets, values, known, states, reasons)
+        out = Flat("lp_diff", positions, trainer.offsets, values, known, states, reasons)
+        for at, position in enumerate(map(int, positions)):
+            if states[at] in ("ok", "partial") and self._moved(position):
+                out.fail(at, OTHER_VALUES)
+        return out
 
     def _compared(self, positions: Ints) -> Flat:
         """The engine's log-probs to subtract: the train files' copy, which has the trainer's precision, else the rollout file's.
@@ -160,24 +210,40 @@ class Step:
         """
         out = self._engine(positions)
         copy = self._from_train(ENGINE, ENGINE, positions)
-        same = [at for at, position in enumerate(positions) if copy.states[at] == "ok" and not self._coarser(int(position))]
+        same = [
+            at
+            for at, position in enumerate(positions)
+            if out.states[at] == "ok" and copy.states[at] == "ok" and not self._coarser(int(position))
+        ]
         if same:
             overlay(out, np.array(same, np.int64), copy, same)
         return out
 
     def _coarser(self, position: int) -> bool:
-        return self._precision(position, ENGINE) < self._precision(position, "log_probs")
+        return self._rounding(position, ENGINE) > self._rounding(position, "log_probs")
+
+    def _rounding(self, position: int, column: str) -> float:
+        """The relative error of the coarsest copy of a column; 0 where there is none."""
+        row = self.rows[position]
+        tensors = [] if row is None else [shard.tensor(column, row.row) for shard in row.peers.shards]
+        return max((rounding(tensor)[0] for tensor in tensors if tensor is not None), default=0.0)
 
     def _from_train(self, name: str, column: str, positions: Ints) -> Flat:
         out = self._empty(name, positions)
         for peers, wanted in self._by_peers(positions):
-            place(peers, column, wanted, out)
+            place(peers, column, wanted, out, self.cut(column), self.evidence, self._engine_rule(peers))
         for at, position in enumerate(positions):
             if self.rows[position] is None:
                 out.reasons[at] = "no train row"
-        if column != ENGINE:
-            self._guard(out)
+            elif out.states[at] in ("ok", "partial") and self._order_problem(int(position)):
+                out.fail(at, MOVED)
         return out
+
+    def cut(self, column: str) -> Cut:
+        """By which rule a column of the train files was cut."""
+        if column not in self._cuts:
+            self._cuts[column] = find_cut(self.peers, column)
+        return self._cuts[column]
 
     def _by_peers(self, positions: Ints) -> list[tuple[Peers, list[tuple[int, int]]]]:
         """Per data-parallel shard, its samples among `positions` as (index in `positions`, row)."""
@@ -187,54 +253,52 @@ class Step:
                 wanted.setdefault(id(row.peers), []).append((at, row.row))
         return [(peers, wanted[id(peers)]) for peers in self.peers if id(peers) in wanted]
 
-    # Guards ----------------------------------------------------------------------------------------------------
+    # Order -----------------------------------------------------------------------------------------------------
 
-    def _guard(self, out: Flat) -> None:
-        """Take back what was joined to another sample's row, or placed by a layout that the engine's log-probs contradict."""
-        self._check(np.array([p for p in map(int, out.positions) if p not in self._contradicted], np.int64))
-        for at, state in enumerate(out.states):
-            if state in ("ok", "partial") and (reason := self._contradicted[int(out.positions[at])]) is not None:
-                out.fail(at, reason)
+    def _engine_rule(self, peers: Peers) -> str | None:
+        """How the engine's log-probs of a shard were cut, None where no rule fits."""
+        if peers.cp_size == 1:
+            return "full"
+        rules = self.cut(ENGINE).rules
+        return rules[0] if rules else None
 
-    def _check(self, positions: Ints) -> None:
-        self._contradicted.update(dict.fromkeys(map(int, positions)))
-        for peers, wanted in self._by_peers(positions):
-            self._check_tokens(peers, [(int(positions[at]), row) for at, row in wanted])
-        sliced = [p for p in map(int, positions) if (row := self.rows[p]) is not None and row.peers.cp_size > 1]
-        if sliced:
-            self._check_order(np.array(sliced, np.int64))
-
-    def _check_tokens(self, peers: Peers, wanted: list[tuple[int, int]]) -> None:
-        """A resumed run gives the same indices to other samples: equal tokens tell that the row is this sample's."""
-        shard = next((shard for shard in peers.shards if "tokens" in shard.columns), None)
-        held = [(p, tensor) for p, row in wanted if shard is not None and (tensor := shard.tensor("tokens", row)) is not None]
-        try:
-            arrays = read_all([tensor for _, tensor in held])
-        except DumpError:  # unreadable tokens contradict nothing; the file's damage is said where its values would be shown
-            return
-        for (position, _), array in zip(held, arrays, strict=True):
-            tokens = self.samples[position].tokens
-            if len(array) == len(tokens) and not np.array_equal(array, tokens):
-                self._contradicted[position] = "the train row holds other tokens than the sample"
-
-    def _check_order(self, positions: Ints) -> None:
-        copy = self._from_train(ENGINE, ENGINE, positions)
-        for at, position in enumerate(map(int, positions)):
-            full, (part, known) = self.samples[position].rollout_log_probs, copy.one(at)
-            if full is None or len(full) != len(part) or copy.states[at] not in ("ok", "partial"):
-                continue
-            equal = same_values(part, full, rounded=self._precision(position, ENGINE) < 23)
-            if not (equal | ~known).all():
-                self._contradicted[position] = "order contradicted by the rollout file"
-
-    def _precision(self, position: int, column: str) -> int:
-        """Mantissa bits of the coarsest copy of a column; 0 where there is none."""
+    def _order_problem(self, position: int) -> bool:
+        """Whether the engine's log-probs contradict where a sliced row was put; one row that does speaks for all."""
         row = self.rows[position]
-        tensors = [] if row is None else [shard.tensor(column, row.row) for shard in row.peers.shards]
-        return min((MANTISSA.get(tensor.dtype, 3) for tensor in tensors if tensor is not None), default=0)
+        assert row is not None
+        return row.peers.cp_size > 1 and (self.layout_contradicted or self._moved(position))
+
+    @cached_property
+    def layout_contradicted(self) -> bool:
+        return any(
+            self._moved(position)
+            for position, row in enumerate(self.rows)
+            if row is not None and row.peers.cp_size > 1 and not row.tied
+        )
+
+    def _moved(self, position: int) -> bool:
+        """Whether a slice of the engine's log-probs holds other values than the rollout file at its places."""
+        row = self.rows[position]
+        if row is None or row.peers.problem is not None:
+            return False
+        rule = self._engine_rule(row.peers)
+        return any(
+            self.evidence.verdicts(row.peers, shard, rule)[row.row] == "moved"
+            for shard in first_holders(row.peers, ENGINE)
+        )
 
 
-MANTISSA = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
+def first_holders(peers: Peers, column: str) -> list[Shard]:
+    """The first file of each context-parallel rank that has a column."""
+    found: dict[int, Shard] = {}
+    for shard, cp_rank in peers.placed():
+        if column in shard.per_token:
+            found.setdefault(cp_rank, shard)
+    return list(found.values())
+
+
+def engine_numbers(sample: Sample) -> Numbers | None:
+    return None if sample.rollout_log_probs is None else Numbers(sample.rollout_log_probs, sample.unscored)
 
 
 def fit_end(values: Array, length: int) -> Array:
@@ -246,16 +310,18 @@ def fit_end(values: Array, length: int) -> Array:
 
 
 def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
-    """Read and join a step. A train file that can't be read costs itself; raises DumpError when the rollout file can't."""
-    if files.rollout is None:
-        raise DumpError(files.key.__str__(), "its rollout file is missing")
-    rollout = read_rollout(files.rollout.path, files.key.step, files.key.evaluation, on_read)
+    """Read and join a step. A train file that can't be read costs itself.
+
+    Raises DumpError when the rollout file can't be read and nothing stands in for it, BeingWritten when it is not whole yet.
+    """
     shards, broken = read_shards(files, on_read)
+    rollout, problem = read_samples_of(files, shards, on_read)
     peers = group_peers(shards)
-    matcher = Matcher(rollout.samples)
+    evidence = Evidence(rollout.samples)
+    matcher = Matcher(rollout.samples, evidence)
     for group in peers:
         matcher.add(group)
-    resolve(peers, [sample.rollout_log_probs for sample in rollout.samples])
+    resolve(peers, evidence)
     return Step(
         files=files,
         rollout=rollout,
@@ -264,8 +330,10 @@ def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
         peers=peers,
         rows=matcher.rows,
         orphans=matcher.orphans,
-        raw_rewards=raw_rewards(shards, matcher.rows),
+        raw_rewards=raw_rewards(shards, matcher.rows) if files.rollout or files.mirror else None,
+        evidence=evidence,
         notes=[*rollout.notes, *(f"{shard.path.name}: {note}" for shard in shards for note in shard.notes)],
+        rollout_problem=problem,
     )
 
 
@@ -274,7 +342,7 @@ def read_shards(files: StepFiles, on_read: OnRead | None) -> tuple[list[Shard], 
     broken: list[DumpError] = []
     for rank, entry in files.shards:
         try:
-            shards += read_shard(entry.path, files.key.step, rank, on_read)
+            shards += read_file(entry.path, partial(read_shard, step=files.key.step, rank=rank, on_read=on_read))
         except DumpError as error:
             broken.append(error)
     return shards, broken

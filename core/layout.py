@@ -1,22 +1,24 @@
-"""How the files of a step divide its samples: which are peers of one data-parallel shard, and which context-parallel rank each is.
-
-Newer dumps record cp_rank and cp_size. For older ones the layout is inferred for the whole step: a layout is kept only when the width of every
-slice is the one its rule gives and every slice of the engine's log-probs equals what the rollout file holds at those positions.
+"""How the files of a step divide its samples: which are peers of one data-parallel shard, which context-parallel (cp) rank each is,
+and by which rule the slices of a column were cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array, Ints, Spans, spans
+from dumptui.core.context_parallel import Ints, Spans, spans
 from dumptui.core.errors import DumpError
 from dumptui.core.shard import Shard
 
 ENGINE = "rollout_log_probs"
+# Cut by the thd rule even in bshd runs by some advantage estimators, so the format of the run doesn't say how.
+EITHER_RULE = frozenset(("advantages", "returns"))
+FORMATS = ("thd", "bshd")
+# Rows whose tokens tell two files with the same indices and lengths apart: other attempts and siblings differ in nearly all of them.
+_PROBED_ROWS = 4
 
 
 @dataclass(eq=False)
@@ -33,167 +35,156 @@ class Peers:
     cp_ranks: list[int] = field(default_factory=list)
     inferred: bool = False
     problem: str | None = None
+    _spans: dict[tuple[str, int, int], Spans] = field(default_factory=dict)
 
     @property
     def first(self) -> Shard:
         return self.shards[0]
 
-    def rules(self) -> list[Ints | None]:
-        """The padded lengths to try, the batch's own format first. Some columns of a bshd run are cut by the thd rule."""
-        padded = next((shard.padded for shard in self.shards if shard.padded is not None), None)
-        return [None] if padded is None else [padded, None]
+    @property
+    def joined(self) -> bool:
+        """Whether any row is a sample of the rollout file."""
+        return bool((self.positions >= 0).any())
 
-    def spans(self, cp_size: int, cp_rank: int, rule: Ints | None) -> Spans:
-        return spans(self.first.totals, self.first.responses, cp_size, cp_rank, rule)
+    @property
+    def padded(self) -> Ints | None:
+        return next((shard.padded for shard in self.shards if shard.padded is not None), None)
+
+    @property
+    def qkv_format(self) -> str:
+        recorded = next((shard.qkv_format for shard in self.shards if shard.qkv_format is not None), None)
+        return recorded or ("thd" if self.padded is None else "bshd")
+
+    def rules(self) -> list[str]:
+        """The rules to try, the run's own first. "full" is for columns that were not cut."""
+        own = self.qkv_format
+        others = [name for name in FORMATS if name != own and (name == "thd" or self.padded is not None)]
+        return [own, *others, "full"]
+
+    def spans(self, rule: str, cp_size: int, cp_rank: int) -> Spans:
+        key = rule, cp_size, cp_rank
+        if key not in self._spans:
+            padded = self.padded if rule == "bshd" else None
+            size, rank = (1, 0) if rule == "full" else (cp_size, cp_rank)
+            self._spans[key] = spans(self.first.totals, self.first.responses, size, rank, padded)
+        return self._spans[key]
+
+    def placed(self) -> Iterator[tuple[Shard, int]]:
+        """Each file with its context-parallel rank."""
+        yield from zip(self.shards, self.cp_ranks, strict=True)
 
 
-def group_peers(shards: Sequence[Shard]) -> list[Peers]:
+# Peers ----------------------------------------------------------------------------------------------------
+
+
+def group_peers(shards: Iterable[Shard]) -> list[Peers]:
     """Files with the same rows together, in order of their first rank."""
-    groups: dict[object, list[Shard]] = {}
+    groups: dict[object, list[tuple[bytes | None, Peers]]] = {}
     for shard in shards:
-        groups.setdefault(shard.key, []).append(shard)
-    return [Peers(group) for group in groups.values()]
+        alike = groups.setdefault(shard.key, [])
+        probe = probe_tokens(shard)
+        for other, peers in alike:
+            if probe is None or other is None or probe == other:
+                peers.shards.append(shard)
+                break
+        else:
+            alike.append((probe, Peers([shard])))
+    return [peers for alike in groups.values() for _, peers in alike]
 
 
-def resolve(peers: Sequence[Peers], engine: Sequence[Array | None]) -> None:
-    """Set cp_size and cp_ranks, or the problem, of every group. `engine` holds the rollout file's log-probs by position."""
-    unrecorded = [group for group in peers if any(shard.cp_size is None for shard in group.shards)]
-    for group in peers:
-        if group not in unrecorded:
-            take_recorded(group)
-    if unrecorded:
-        infer(unrecorded, engine)
+def probe_tokens(shard: Shard) -> bytes | None:
+    """The tokens of a few rows; None where they can't be read."""
+    rows = sorted({at * (shard.rows - 1) // (_PROBED_ROWS - 1) for at in range(_PROBED_ROWS)}) if shard.rows else []
+    tensors = [shard.tensor("tokens", row) for row in rows]
+    try:
+        return b"".join(b"" if tensor is None else tensor.numpy().tobytes() for tensor in tensors)
+    except DumpError:
+        return None
 
 
 def take_recorded(group: Peers) -> None:
+    """Set the layout that the files themselves record."""
     sizes = {shard.cp_size for shard in group.shards if shard.cp_size is not None}
     group.cp_size = max(sizes)
     group.cp_ranks = [shard.cp_rank or 0 for shard in group.shards]
+    group.problem = recorded_problem(group, sizes)
+
+
+def recorded_problem(group: Peers, sizes: set[int]) -> str | None:
     if len(sizes) > 1:
-        group.problem = f"the files of one shard record different cp sizes: {sorted(sizes)}"
-    elif not all(0 <= rank < group.cp_size for rank in group.cp_ranks):
-        group.problem = f"a recorded cp rank lies outside cp size {group.cp_size}"
-    elif group.cp_size > 1 and group.first.qkv_format == "bshd" and group.rules() == [None]:
-        group.problem = "bshd without max_seq_lens: the padded length that the slices were cut by is not dumped"
+        return f"the files of one shard record different cp sizes: {sorted(sizes)}"
+    if group.cp_size == 1:
+        return None
+    if any(shard.cp_rank is None or not 0 <= shard.cp_rank < group.cp_size for shard in group.shards):
+        return f"a file records no cp rank of cp size {group.cp_size}"
+    if group.qkv_format not in FORMATS:
+        return f"qkv_format {group.qkv_format!r} is not known"
+    if group.qkv_format == "bshd" and group.padded is None:
+        return "bshd without max_seq_lens: the padded length that the slices were cut by is not dumped"
+    return None
 
 
-# Inference ------------------------------------------------------------------------------------------------------
+# Rules ----------------------------------------------------------------------------------------------------
 
 
-class Candidate(NamedTuple):
-    """Ranks count tensor parallel fastest, then context parallel: cp rank = rank // tp % cp."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a column was cut in the whole step: the rules that fit every slice and place it differently, or why there is none."""
 
-    tp: int
-    cp: int
-
-    def rank_of(self, shard: Shard) -> int:
-        return shard.rank // self.tp % self.cp
+    rules: tuple[str, ...]
+    problem: str | None = None
 
 
-def infer(peers: Sequence[Peers], engine: Sequence[Array | None]) -> None:
-    """Take the one layout that fits every file of the step, or say why there is none."""
-    reader = EngineSlices(engine)
-    placements: dict[bytes, list[Candidate]] = {}
-    for tier in tiers(peers):
-        for candidate in tier:
-            placed = placement(peers, candidate, reader)
-            if placed is not None:
-                placements.setdefault(placed, []).append(candidate)
-        if placements:
-            break
-    if len(placements) == 1:
-        candidate = min(next(iter(placements.values())), key=lambda one: (one.cp, one.tp))
-        for group in peers:
-            group.cp_size, group.inferred = candidate.cp, candidate.cp > 1
-            group.cp_ranks = [candidate.rank_of(shard) for shard in group.shards]
-        return
-    sizes = sorted({one.cp for same in placements.values() for one in same})
-    why = f"cp {' and '.join(map(str, sizes))} fit with different values" if sizes else "no layout fits the widths and the rollout file"
-    for group in peers:
-        group.cp_ranks = [0] * len(group.shards)
-        group.problem = f"the context-parallel layout is not recorded and can't be inferred: {why}"
+def find_cut(groups: Sequence[Peers], column: str) -> Cut:
+    """One rule has to fit every slice of a column: where one slice was cut in another way, so were all of them.
+
+    What the run's own format fits is taken, but for columns that are known to follow either format both are kept.
+    """
+    sliced = [group for group in groups if group.cp_size > 1 and group.problem is None and group.joined]
+    if not sliced:
+        return Cut(("full",))
+    misfits = {
+        rule: misfit(sliced, column, rule) for rule in dict.fromkeys(r for group in sliced for r in group.rules())
+    }
+    fitting = [rule for rule, problem in misfits.items() if problem is None]
+    if not fitting:
+        return Cut((), f"widths are not zigzag: {next(iter(misfits.values()))}")
+    kept = fitting[:1]
+    if column in EITHER_RULE:
+        kept += [rule for rule in fitting[1:] if not same_places(sliced, column, fitting[0], rule)]
+    return Cut(tuple(kept))
 
 
-def tiers(peers: Sequence[Peers]) -> Iterator[list[Candidate]]:
-    """Candidate layouts, those that the files at hand fill evenly before those that would need files that are not there."""
-    ranks = [[shard.rank for shard in group.shards] for group in peers]
-    most = max(map(len, ranks))
-    every = [Candidate(tp, cp) for cp in range(1, most + 1) for tp in range(1, max(map(max, ranks)) + 2)]
-    even, present = [], []
-    for candidate in every:
-        counts = [np.bincount([rank // candidate.tp % candidate.cp for rank in group], minlength=candidate.cp) for group in ranks]
-        if all(count.min() == count.max() for count in counts):
-            even.append(candidate)
-        elif all(count.min() > 0 for count in counts):
-            present.append(candidate)
-    yield even
-    yield present
-    seen = {*even, *present}
-    yield [one for one in every if one not in seen]
+def misfit(groups: Sequence[Peers], column: str, rule: str) -> str | None:
+    """The first slice whose width the rule doesn't give."""
+    for group in groups:
+        for shard, cp_rank in group.placed():
+            if column not in shard.per_token:
+                continue
+            held, widths = group.spans(rule, group.cp_size, cp_rank).width, shard.widths(column)
+            wrong = np.flatnonzero((widths >= 0) & (widths != held) & (group.positions >= 0))
+            if len(wrong):
+                row = wrong[0]
+                holds = f"cp rank {cp_rank} of {group.cp_size} holds {widths[row]} values"
+                return f"{holds} where the layout gives {held[row]} ({shard.path.name} row {row})"
+    return None
 
 
-def placement(peers: Sequence[Peers], candidate: Candidate, reader: EngineSlices) -> bytes | None:
-    """Where a candidate puts every value, as bytes to compare; None when a width or the engine's log-probs contradict it."""
-    placed = []
-    for group in peers:
-        for shard in group.shards:
-            found = shard_placement(group, shard, candidate, reader)
-            if found is None:
-                return None
-            placed.append(found)
-    return b"".join(placed)
+def same_places(groups: Sequence[Peers], column: str, one: str, other: str) -> bool:
+    return all(
+        edges(group.spans(one, group.cp_size, cp_rank)) == edges(group.spans(other, group.cp_size, cp_rank))
+        for group in groups
+        for shard, cp_rank in group.placed()
+        if column in shard.per_token
+    )
 
 
-def shard_placement(group: Peers, shard: Shard, candidate: Candidate, reader: EngineSlices) -> bytes | None:
-    rank = candidate.rank_of(shard)
-    rules = [group.spans(candidate.cp, rank, rule) for rule in group.rules()]
-    placed = []
-    for column in shard.per_token:
-        widths = shard.widths(column)
-        fitting = [held for held in rules if np.all((widths < 0) | (widths == held.width))]
-        if column == ENGINE:
-            fitting = [held for held in fitting if reader.agree(group, shard, held)]
-        if not fitting:
-            return None
-        placed.append(np.stack([np.where(widths > 0, edge, 0) for edge in fitting[0]]).tobytes())
-    return b"".join(placed)
-
-
-class EngineSlices:
-    """The train files' slices of the engine's log-probs against the rollout file's full copy; each slice is read once."""
-
-    def __init__(self, engine: Sequence[Array | None]) -> None:
-        self.engine = engine
-        self._read: dict[int, list[Array | None]] = {}
-
-    def agree(self, group: Peers, shard: Shard, held: Spans) -> bool:
-        return all(
-            self._row_agrees(part, int(position), held.at(row))
-            for row, (part, position) in enumerate(zip(self._slices(shard), group.positions, strict=True))
-            if part is not None and position >= 0
-        )
-
-    def _row_agrees(self, part: Array, position: int, held: tuple[slice, slice]) -> bool:
-        full = self.engine[position]
-        if full is None or held[1].stop > len(full) or len(part) != sum(one.stop - one.start for one in held):
-            return True
-        return bool(same_values(part, np.concatenate([full[held[0]], full[held[1]]]), rounded=False).all())
-
-    def _slices(self, shard: Shard) -> list[Array | None]:
-        if id(shard) not in self._read:
-            self._read[id(shard)] = [self._slice(shard, row) for row in range(shard.rows)]
-        return self._read[id(shard)]
-
-    @staticmethod
-    def _slice(shard: Shard, row: int) -> Array | None:
-        tensor = shard.tensor(ENGINE, row)
-        try:
-            return None if tensor is None else tensor.numpy()
-        except DumpError:  # said where the value would be shown; a slice that can't be read contradicts nothing
-            return None
-
-
-def same_values(part: Array, full: Array, *, rounded: bool) -> Array:
-    """Per value, whether two copies of the same log-probs are equal; `rounded` allows for a copy in 16-bit floats (bfloat16: 2**-8)."""
-    equal: Array = np.isclose(part, full, rtol=2.0**-8 if rounded else 1e-6, atol=1e-7, equal_nan=True)
-    return equal
+def edges(held: Spans) -> bytes:
+    """Where a rank's values lie, to compare: empty intervals are alike wherever they are."""
+    first, second = held.first_stop > held.first_start, held.second_stop > held.second_start
+    joined = first & second & (held.first_stop == held.second_start)
+    starts = np.where(first, held.first_start, held.second_start)
+    stops = np.where(second, held.second_stop, held.first_stop)
+    gap_from, gap_to = np.where(first & second & ~joined, (held.first_stop, held.second_start), 0)
+    some = first | second
+    return np.stack([starts * some, stops * some, gap_from, gap_to]).tobytes()

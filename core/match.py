@@ -1,4 +1,4 @@
-"""Which rollout sample each train row is: by index, where that repeats by lengths, then tokens, then order."""
+"""Which rollout sample each train row is: by place or index, where that repeats by lengths, then tokens, then order."""
 
 from __future__ import annotations
 
@@ -8,82 +8,85 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.errors import DumpError
+from dumptui.core.context_parallel import Array
+from dumptui.core.evidence import Evidence, equal_tokens
 from dumptui.core.layout import Peers
 from dumptui.core.sample import Sample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """Where a sample's train row is."""
+    """Where a sample's train row is. `tied` if another sample fitted as well, so that order decided."""
 
     peers: Peers
     row: int
+    tied: bool = False
 
 
 class Matcher:
     """Pairs rows with samples, each sample at most once; `orphans` says which rows found none and why."""
 
-    def __init__(self, samples: Sequence[Sample]) -> None:
+    def __init__(self, samples: Sequence[Sample], evidence: Evidence) -> None:
         self.samples = samples
+        self.evidence = evidence
         self.rows: list[Row | None] = [None] * len(samples)
         self.orphans: list[str] = []
-        self._by_index: dict[int | None, list[int]] = defaultdict(list)
+        self._by_index: dict[int, list[int]] = defaultdict(list)
+        self._without_index: list[int] = []
         for sample in samples:
-            self._by_index[sample.index].append(sample.position)
+            places = self._without_index if sample.index is None else self._by_index[sample.index]
+            places.append(sample.position)
 
     def add(self, peers: Peers) -> None:
         """Match every row of a data-parallel shard and set its `positions`."""
         peers.positions = np.full(peers.first.rows, -1, np.int64)
+        tokens = self.evidence.read_tokens(peers.first)
         for row in range(peers.first.rows):
-            found = self._find(peers, row)
+            found = self._find(peers, row, tokens[row])
             if isinstance(found, str):
                 self.orphans.append(f"{peers.first.path.name} row {row}: {found}")
             else:
-                peers.positions[row] = found
-                self.rows[found] = Row(peers, row)
+                position, tied = found
+                peers.positions[row] = position
+                self.rows[position] = Row(peers, row, tied)
 
-    def _find(self, peers: Peers, row: int) -> int | str:
+    def _find(self, peers: Peers, row: int, tokens: Array | None) -> tuple[int, bool] | str:
+        """The position of a row's sample and whether others fitted as well, or why there is none."""
         shard = peers.first
-        index = shard.indices[row]
-        if shard.positions is not None:
-            position = shard.positions[row]
-            if not 0 <= position < len(self.samples):
-                return f"rollout_position {position} is not in the rollout file"
-            candidates = [position]
-        else:
-            candidates = self._by_index.get(index, [])
+        named, candidates = self._candidates(shard.positions[row], shard.indices[row])
         if not candidates:
-            return f"sample_index {index} is not in the rollout file"
-        free = [position for position in candidates if self.rows[position] is None]
-        if not free:
-            return f"sample_index {index} already has its train row"
-        fitting = [position for position in free if self._same_lengths(peers, row, position)]
-        if index is None and shard.positions is None:
-            return self._by_content(peers, row, fitting)
-        if len(fitting) > 1:
-            fitting = [position for position in fitting if self._same_tokens(peers, row, position)] or fitting
-        if fitting:
-            return fitting[0]
-        if len(candidates) == 1 and shard.totals[row] > self.samples[candidates[0]].total_length:
-            return candidates[0]  # media expanded on the train side
-        return f"sample_index {index} has other lengths in the rollout file"
+            return f"{named} is not in the rollout file"
+        fitting = self._fitting(peers, row, candidates)
+        if not fitting:
+            return f"{named} has other lengths in the rollout file"
+        response = int(shard.responses[row])
+        same = {position: equal_tokens(tokens, response, self.samples[position]) for position in fitting}
+        sure = [position for position in fitting if same[position]]
+        if named == _NAMELESS and len(sure) != 1:
+            return f"cannot join: {named}, and its tokens don't tell"
+        possible = sure or [position for position in fitting if same[position] is None]
+        if not possible:
+            return f"{named} has other tokens in the rollout file"
+        free = [position for position in possible if self.rows[position] is None]
+        return (free[0], len(possible) > 1) if free else f"{named} already has its train row"
 
-    def _by_content(self, peers: Peers, row: int, fitting: list[int]) -> int | str:
-        same = [position for position in fitting if self._same_tokens(peers, row, position)]
-        return same[0] if len(same) == 1 else "can't be joined: no sample_index, and its tokens don't tell"
+    def _candidates(self, position: int | None, index: int | None) -> tuple[str, list[int]]:
+        """What the row says it is, and the samples that this may be."""
+        if position is not None:
+            return f"rollout_position {position}", [position] if 0 <= position < len(self.samples) else []
+        if index is not None:
+            return f"sample_index {index}", self._by_index.get(index, [])
+        return _NAMELESS, self._without_index or list(range(len(self.samples)))
 
-    def _same_lengths(self, peers: Peers, row: int, position: int) -> bool:
-        sample = self.samples[position]
-        shard = peers.first
-        return int(shard.totals[row]) == sample.total_length and int(shard.responses[row]) == sample.response_length
+    def _fitting(self, peers: Peers, row: int, candidates: Sequence[int]) -> list[int]:
+        """The samples with a row's lengths, else those that are shorter, as media are expanded on the train side."""
+        total, response = int(peers.first.totals[row]), int(peers.first.responses[row])
+        lengths = [
+            (position, self.samples[position].total_length, self.samples[position].response_length)
+            for position in candidates
+        ]
+        exact = [position for position, t, r in lengths if (t, r) == (total, response)]
+        return exact or [position for position, t, r in lengths if t < total and r <= response]
 
-    def _same_tokens(self, peers: Peers, row: int, position: int) -> bool:
-        for shard in peers.shards:
-            tensor = shard.tensor("tokens", row)
-            try:
-                if tensor is not None:
-                    return np.array_equal(tensor.numpy(), self.samples[position].tokens)
-            except DumpError:  # a copy may still be readable
-                continue
-        return False
+
+_NAMELESS = "it has no sample_index"

@@ -1,48 +1,196 @@
-"""What is left of a rollout file: its parquet mirror, which also gives single samples fast, or the rows of the train files.
+"""The parquet mirror of a rollout file, which gives single samples fast, and what else can stand in for that file.
 
-The mirror holds tokens, masks and engine log-probs, a row a sample in the file's order, 8 rows a row group. One row of a mirror of
-30 MB costs 2 ms, all of it 250 ms; a rollout file can only be read whole.
+The mirror holds tokens, masks and engine log-probs, a row a sample in the file's order. One sample of a mirror of
+30 MB costs 6 ms, all 512 of them 190 ms; a rollout file can only be read whole.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.run import StepFiles, past_stale, read_file
-from dumptui.core.sample import OnRead, Rollout, Sample, as_int, read_rollout, read_sample
+from dumptui.core.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
 from dumptui.core.shard import Shard
 
 if TYPE_CHECKING:
     import polars as pl
 
-_INDEX = ("sample_index", "response_length", "total_length")
-_LISTS = ("tokens", "loss_mask", "rollout_log_probs")
+Fields: TypeAlias = dict[str, Any]
+
+# A row group: reading one of its rows costs as much as reading all of them.
+_GROUP = 8
 
 
 def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
-    """The samples at `rows` of the rollout file, all by default, with what the mirror holds of them: no reward, status, prompt or text.
+    """The samples at `rows` of the rollout file, all by default, without what the mirror lacks: reward, status, text.
 
-    Raises DumpError, also for a row that is not there.
+    Raises DumpError, also when it has no such row.
     """
     index = mirror_index(path)
-    if rows is None:
-        tables = [_read(path, _LISTS)]
-        rows = range(len(index))
-    else:
-        _require(path, index, rows)
-        tables = _read_rows(path, rows)
-    lists = (lists for table in tables for lists in table.iter_slices(1))
-    occurrences = _occurrences(index["sample_index"].to_list())
-    samples = [_sample(path, row, index, occurrences[row], one) for row, one in zip(rows, lists, strict=True)]
-    return samples
+    wanted = range(len(index)) if rows is None else rows
+    beyond = [row for row in wanted if not 0 <= row < len(index)]
+    if beyond:
+        raise DumpError(path, f"has no row {beyond[0]}: it holds {len(index)} samples")
+    lists = _read_lists(path, wanted)
+    numbers = list(index.iter_rows())
+    occurrences = _occurrences(numbers)
+    return [_sample(path, row, occurrences[row], numbers[row], lists[row]) for row in wanted]
 
 
 def mirror_index(path: Path) -> pl.DataFrame:
-    """sample_index (null where it is None), response_length and total_length of every sample. Raises DumpError."""
-    return _read(path, _INDEX)
+    """sample_index (null for None), response_length and total_length, a row a sample. Raises DumpError."""
+    import polars as pl
+
+    columns = dict.fromkeys(("sample_index", "response_length", "total_length"), pl.Int32())
+    return _read(path, columns)
+
+
+def _read_lists(path: Path, rows: Sequence[int]) -> dict[int, tuple[Array | None, ...]]:
+    """Tokens, loss mask and engine log-probs by row, which may be more rows than asked for."""
+    import polars as pl
+
+    columns = {
+        "tokens": pl.List(pl.Int32),
+        "loss_mask": pl.List(pl.Int8),
+        "rollout_log_probs": pl.List(pl.Float32),
+    }
+    found: dict[int, tuple[Array | None, ...]] = {}
+    for start, stop in _stretches(rows):
+        table = _read(path, columns, start, stop - start)
+        arrays = zip(*(map(_array, column) for column in table), strict=True)
+        found.update(zip(range(start, stop), arrays, strict=True))
+    return found
+
+
+def _array(values: pl.Series | None) -> Array | None:
+    return None if values is None else values.to_numpy()
+
+
+def _stretches(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Half-open ranges that cover the rows: neighbours of one row group are read together."""
+    start = stop = 0
+    for row in sorted(rows):
+        if stop > start and row - stop >= _GROUP:
+            yield start, stop
+            start = row
+        elif stop == start:
+            start = row
+        stop = row + 1
+    if stop > start:
+        yield start, stop
+
+
+def _read(path: Path, columns: dict[str, Any], start: int = 0, length: int | None = None) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        scan = pl.scan_parquet(path, glob=False).select(list(columns))
+        table = past_stale(lambda: scan.slice(start, length).collect())
+    # A damaged footer makes the parquet reader panic about once in 150 times.
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise DumpError(path, f"is no readable parquet mirror: {_first_line(error)}") from error
+    wrong = [name for name, dtype in table.schema.items() if dtype != columns[name]]
+    if wrong:
+        raise DumpError(path, f"is no parquet mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}")
+    return table
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return ascii(lines[0])[1:-1][:120] if lines else type(error).__name__
+
+
+def _occurrences(numbers: Iterable[tuple[Any, ...]]) -> list[int]:
+    seen: Counter[int | None] = Counter()
+    occurrences = []
+    for index, *_ in numbers:
+        occurrences.append(seen[index])
+        seen[index] += 1
+    return occurrences
+
+
+def _sample(path: Path, row: int, occurrence: int, numbers: tuple[Any, ...], lists: tuple[Array | None, ...]) -> Sample:
+    index, response, total = numbers
+    tokens, mask, log_probs = lists
+    held = 0 if tokens is None else len(tokens)
+    if held != total or response is None or not 0 <= response <= held:
+        raise DumpError(path, f"is damaged: row {row} holds {held} tokens for lengths of {total} and {response}")
+    fields = {"response_length": response, "tokens": tokens, "loss_mask": mask, "rollout_log_probs": log_probs}
+    return read_sample(fields, row, index, occurrence)
+
+
+# In place of a rollout file -------------------------------------------------------------------------------
+
+
+def read_samples_of(
+    files: StepFiles, shards: Sequence[Shard], on_read: OnRead | None = None
+) -> tuple[Rollout, DumpError | None]:
+    """The samples of a step, and why they are not from its rollout file but from the mirror or the train rows.
+
+    The train rows stand in only where there is neither of the other two. Raises the DumpError of the rollout file when
+    nothing else is left, BeingWritten while it is not whole.
+    """
+    key = files.key
+    if files.rollout is None:
+        problem = DumpError(str(key), "its rollout file is missing")
+        if files.mirror is None and shards:
+            return _rollout_of_rows(files, shards), problem
+    else:
+        try:
+            read = partial(read_rollout, step=key.step, evaluation=key.evaluation, on_read=on_read)
+            return read_file(files.rollout.path, read), None
+        except BeingWritten:
+            raise
+        except DumpError as error:
+            problem = error
+    if files.mirror is None:
+        raise problem
+    return _rollout_of_mirror(files, files.mirror.path, problem), problem
+
+
+def _rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Rollout:
+    gone = files.rollout is None or isinstance(problem.__cause__, FileNotFoundError)
+    what = "missing" if gone else "unreadable"
+    note = f"the rollout file is {what}: read from its parquet mirror, without rewards, status and text"
+    try:
+        samples = read_mirror(mirror)
+    except DumpError as error:
+        raise problem from error
+    return _rollout(files, mirror, samples, note)
+
+
+def _rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
+    """By sample_index, which is the order that indices are given in."""
+    rows = [_row_fields(shard, row) for shard in first_copies(shards) for row in range(shard.rows)]
+    rows.sort(key=lambda row: (row["index"] is None, row["index"] or 0))
+    note = "no rollout file: read from the train files, without rewards, status and text"
+    return _rollout(files, shards[0].path, list(read_samples(rows)), note)
+
+
+def first_copies(shards: Iterable[Shard]) -> list[Shard]:
+    by_rows: dict[object, Shard] = {}
+    for shard in shards:
+        by_rows.setdefault(shard.key, shard)
+    return list(by_rows.values())
+
+
+def _row_fields(shard: Shard, row: int) -> Fields:
+    fields = {
+        "index": shard.indices[row],
+        "response_length": int(shard.responses[row]),
+        "tokens": shard.tensor("tokens", row),
+    }
+    versions = shard.columns.get("weight_versions")
+    return fields | {"weight_versions": versions[row] if isinstance(versions, (list, tuple)) else None}
+
+
+def _rollout(files: StepFiles, path: Path, samples: Iterable[Sample], note: str) -> Rollout:
+    noted = tuple(replace(sample, notes=(*sample.notes, note)) for sample in samples)
+    return Rollout(path, files.key.step, files.key.evaluation, noted, notes=(note,))

@@ -8,20 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array, Spans, put
+from dumptui.core.context_parallel import Array, put
 from dumptui.core.errors import DumpError
-from dumptui.core.flat import Flat, State
-from dumptui.core.layout import Peers
+from dumptui.core.evidence import Evidence
+from dumptui.core.flat import Flat, State, blank
+from dumptui.core.layout import Cut, Peers
 from dumptui.core.ptfile import read_all
-from dumptui.core.sample import Dumped
 from dumptui.core.shard import Shard
+from dumptui.core.values import Dumped
 
 
 @dataclass(slots=True)
 class Slot:
     """The slice of one row that one cp rank holds: its sample in the output, its two places among the row's `response` tokens, its copies."""
 
+    column: Column
     at: int
+    row: int
     response: int
     first: slice
     second: slice
@@ -29,60 +32,91 @@ class Slot:
 
 
 class Column:
-    """One column of one data-parallel shard, and the rule that its slices' widths follow."""
+    """One column of one data-parallel shard, cut by `rule`. `engine_rule` is how the engine's log-probs were cut, which tell whose a row is."""
 
-    def __init__(self, peers: Peers, name: str) -> None:
-        self.peers = peers
-        self.name = name
+    def __init__(self, peers: Peers, name: str, rule: str, evidence: Evidence, engine_rule: str | None) -> None:
+        self.peers, self.name, self.rule = peers, name, rule
+        self.evidence, self.engine_rule = evidence, engine_rule
         self.holders = [
-            (shard, rank, shard.widths(name))
-            for shard, rank in zip(peers.shards, peers.cp_ranks, strict=True)
+            (shard, 0 if rule == "full" else rank, shard.widths(name).tolist())
+            for shard, rank in peers.placed()
             if name in shard.per_token
         ]
-        self.spans = self._choose_rule()
-
-    def _choose_rule(self) -> list[Spans]:
-        """The spans of every cp rank by the rule, bshd or thd, that most rows follow: fields of one file may differ."""
-        tried = [
-            [self.peers.spans(self.peers.cp_size, rank, rule) for rank in range(self.peers.cp_size)]
-            for rule in self.peers.rules()
-        ]
-        return max(tried, key=self._fitting)
-
-    def _fitting(self, by_rank: list[Spans]) -> int:
-        return sum(int((widths == by_rank[rank].width).sum()) for _, rank, widths in self.holders)
+        ranks = range(1 if rule == "full" else peers.cp_size)
+        self.spans = [peers.spans(rule, peers.cp_size, rank) for rank in ranks]
+        self.widths = [held.width.tolist() for held in self.spans]
 
     def slots(self, at: int, row: int) -> tuple[list[Slot], State, str | None]:
         """The slices of one row, and what can be said of them before they are read."""
+        if all(widths[row] < 0 for _, _, widths in self.holders):
+            return [], "not dumped", "the column holds nothing for this sample"
+        response = int(self.peers.first.responses[row])
         slots: list[Slot] = []
         missing: list[int] = []
-        size = self.peers.cp_size
+        problems: list[str] = []
         for rank, held in enumerate(self.spans):
-            width = int(held.width[row])
-            here = [(shard, int(widths[row])) for shard, cp_rank, widths in self.holders if cp_rank == rank and widths[row] >= 0]
-            copies = [(shard, tensor) for shard, found in here if found == width and (tensor := shard.tensor(self.name, row)) is not None]
-            if here and not copies:
-                wrong = f"cp rank {rank} of {size} holds {here[0][1]} values where the layout gives {width}"
-                return [], "unreadable", f"widths don't fit the layout: {wrong}"
-            if width and not copies:
+            width: int = self.widths[rank][row]
+            copies, problem = self._copies(row, rank, width)
+            if copies:
+                slots.append(Slot(self, at, row, response, *held.at(row), copies))
+            elif width or problem is not None:
                 missing.append(rank)
-            elif width:
-                slots.append(Slot(at, int(self.peers.first.responses[row]), *held.at(row), copies))
-        if missing:
-            reason = f"cp rank {', '.join(map(str, missing))} of {size} missing"
-            return slots, "partial" if slots else "unreadable", reason
-        return slots, "ok", f"layout inferred (cp {size})" if self.peers.inferred else None
+                problems += [problem] if problem else []
+        without_rank = response - sum(widths[row] for widths in self.widths)
+        if without_rank > 0:
+            problems.append(f"{without_rank} of {response} tokens belong to no cp rank")
+        if missing and self.rule != "full":
+            problems.insert(0, f"cp rank {', '.join(map(str, missing))} of {self.peers.cp_size} missing")
+        state: State = "ok" if not missing and without_rank <= 0 else "partial" if slots else "unreadable"
+        if self.peers.inferred:
+            problems.append(f"layout inferred (cp {self.peers.cp_size})")
+        return slots, state, "; ".join(problems) or None
+
+    def _copies(self, row: int, rank: int, width: int) -> tuple[list[tuple[Shard, Dumped]], str | None]:
+        """The files that hold a slice of this row, of which the first is sure to be of this sample; without one, what is in its place."""
+        mine = [(shard, widths[row]) for shard, cp_rank, widths in self.holders if cp_rank == rank and widths[row] >= 0]
+        if mine and all(found != width for _, found in mine):
+            shard, found = mine[0]
+            return [], f"{self.name} holds {found} values for {width} response tokens ({shard.path.name})"
+        copies = [shard for shard, found in mine if found == width]
+        while copies and self.is_other(copies[0], row):
+            shard = copies.pop(0)
+            if not copies:
+                return [], f"{shard.path.name} holds other tokens than the sample"
+        return [(shard, tensor) for shard in copies if (tensor := shard.tensor(self.name, row)) is not None], None
+
+    def is_other(self, shard: Shard, row: int) -> bool:
+        return self.evidence.verdicts(self.peers, shard, self.engine_rule)[row] == "other tokens"
 
 
-def place(peers: Peers, name: str, wanted: Sequence[tuple[int, int]], out: Flat) -> None:
+def place(
+    peers: Peers,
+    name: str,
+    wanted: Sequence[tuple[int, int]],
+    out: Flat,
+    cut: Cut,
+    evidence: Evidence,
+    engine_rule: str | None,
+) -> None:
     """Write column `name` of the rows `wanted` (index in `out`, row) to `out`, with the state of each."""
     if not any(name in shard.per_token for shard in peers.shards):
         return
-    if peers.problem is not None:
+    problem = peers.problem or (cut.problem if peers.cp_size > 1 else None)
+    if problem is not None:
         for at, _ in wanted:
-            out.fail(at, peers.problem)
+            out.fail(at, problem)
         return
-    column = Column(peers, name)
+    rules = cut.rules if peers.cp_size > 1 else ("full",)
+    place_by_rule(Column(peers, name, rules[0], evidence, engine_rule), wanted, out)
+    for rule in rules[1:]:
+        other = blank(out)
+        place_by_rule(Column(peers, name, rule, evidence, engine_rule), wanted, other)
+        for at, _ in wanted:
+            if not out.same(other, at):
+                out.fail(at, f"the {rules[0]} and the {rule} rule both fit its widths, with different values")
+
+
+def place_by_rule(column: Column, wanted: Sequence[tuple[int, int]], out: Flat) -> None:
     slots: list[Slot] = []
     for at, row in wanted:
         found, out.states[at], out.reasons[at] = column.slots(at, row)
@@ -95,33 +129,37 @@ def fill(slots: Sequence[Slot], out: Flat) -> None:
     by_file: dict[int, list[Slot]] = defaultdict(list)
     for slot in slots:
         by_file[id(slot.copies[0][0].file)].append(slot)
-    lost: dict[int, str] = {}
+    lost: dict[int, list[str]] = defaultdict(list)
     for mine in by_file.values():
         for slot, array in zip(mine, read_slots(mine, lost), strict=True):
             if array is not None:
                 write(slot, array, out)
-    for at, reason in lost.items():
-        out.states[at], out.reasons[at] = ("partial" if out.one(at)[1].any() else "unreadable"), reason
+    for at, problems in lost.items():
+        out.states[at] = "partial" if out.one(at)[1].any() else "unreadable"
+        out.reasons[at] = "; ".join(dict.fromkeys([*problems, *filter(None, [out.reasons[at]])]))
 
 
-def read_slots(slots: Sequence[Slot], lost: dict[int, str]) -> list[Array | None]:
+def read_slots(slots: Sequence[Slot], lost: dict[int, list[str]]) -> list[Array | None]:
     try:
         return list(read_all([slot.copies[0][1] for slot in slots]))
     except DumpError:
         return [read_one(slot, lost) for slot in slots]
 
 
-def read_one(slot: Slot, lost: dict[int, str]) -> Array | None:
-    for _, tensor in slot.copies:
+def read_one(slot: Slot, lost: dict[int, list[str]]) -> Array | None:
+    problems = []
+    for at, (shard, tensor) in enumerate(slot.copies):
         try:
-            return tensor.numpy()
+            if not at or not slot.column.is_other(shard, slot.row):
+                return tensor.numpy()
         except DumpError as error:
-            lost[slot.at] = str(error)
+            problems.append(str(error))
+    lost[slot.at] += problems
     return None
 
 
 def write(slot: Slot, array: Array, out: Flat) -> None:
-    """Put a slice in its place. Where the trainer's response has another length than the sample's (media expanded), the ends are aligned."""
+    """Put a slice in its place. Where the trainer's response is longer than the sample's (media expanded), the ends are aligned."""
     values, known = out.one(slot.at)
     if slot.response == len(values):
         put(values, array, slot.first, slot.second)
@@ -134,5 +172,3 @@ def write(slot: Slot, array: Array, out: Flat) -> None:
     tail, end = slice(len(values) - shared, None), slice(slot.response - shared, None)
     values[tail] = np.where(held[end], there[end], values[tail])
     known[tail] |= held[end]
-
-

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from dumptui.core.errors import DumpError
+from dumptui.core.errors import BeingWritten, DumpError, NoDump
 
-_ROLLOUT = re.compile(r"(eval_)?(\d+)\.pt")
-_SHARD = re.compile(r"(\d+)_(\d+)\.pt")
-_MIRROR = re.compile(r"rollout_(eval_)?(\d+)\.parquet")
-_TRAJECTORY = re.compile(r"(eval_)?(\d+)\.jsonl")
+T = TypeVar("T")
+
+# One spelling a number, so that 07.pt is no second file of step 7; 18 digits fit an int64.
+_NUMBER = "(0|[1-9][0-9]{0,17})"
+_ROLLOUT = re.compile(rf"(eval_)?{_NUMBER}\.pt")
+_SHARD = re.compile(rf"{_NUMBER}_{_NUMBER}\.pt")
+_MIRROR = re.compile(rf"rollout_(eval_)?{_NUMBER}\.parquet")
+_TRAJECTORY = re.compile(rf"(eval_)?{_NUMBER}\.jsonl")
+
+# Nothing is renamed into place, so a file that can't be read may be half written: until it is this old, in seconds.
+YOUNG = 60.0
+# A file server's clock may be ahead of ours, but not by more than the 5 minutes that Kerberos puts up with.
+SKEW = 300.0
 
 
 class StepKey(NamedTuple):
@@ -30,15 +41,21 @@ class StepKey(NamedTuple):
 class Entry(NamedTuple):
     """A file and what its folder said of it when it was listed; times in seconds since the epoch."""
 
-    path: Path
+    folder: Path
+    name: str
     size: int
     mtime: float
     inode: int
 
+    @property
+    def path(self) -> Path:
+        """Made when asked for: half the time of listing 65,000 files would go into their paths."""
+        return self.folder / self.name
+
 
 @dataclass
 class StepFiles:
-    """The files of one step. `shards` are (rank, file) by rank; the one file of the row-wise train format has rank None."""
+    """The files of one step. `shards` are (rank, file) by rank; a file without a rank in its name has rank None."""
 
     key: StepKey
     rollout: Entry | None = None
@@ -53,81 +70,190 @@ class StepFiles:
 
 @dataclass
 class Run:
-    """What one look at a run folder found: `steps` by number, an eval after the train step of its number."""
+    """What one look at a run folder found.
+
+    `steps` are by number, an eval after the train step of its number. `strays` are files whose names mean nothing
+    here, `leftovers` what earlier attempts of the run moved away, `problems` the sub-folders that can't be listed.
+    """
 
     root: Path
-    steps: dict[StepKey, StepFiles]
-    strays: list[Path]
+    steps: dict[StepKey, StepFiles] = field(default_factory=dict)
+    strays: list[Path] = field(default_factory=list)
+    leftovers: list[Path] = field(default_factory=list)
+    problems: list[DumpError] = field(default_factory=list)
 
     @classmethod
     def open(cls, root: str | os.PathLike[str]) -> Run:
-        """List a `--dump-details` folder, or a bare folder of rollout or train files.
+        """List a `--dump-details` folder, or a bare folder of rollout or train files, which are told apart by name.
 
-        Raises DumpError when it is missing, no folder, or holds no dump.
+        Raises DumpError when it is missing, no folder, can't be listed, or nothing is left in it that can.
         """
-        path = Path(root)
-        if not path.exists():
-            raise DumpError(path, "no such folder")
-        if not path.is_dir():
-            raise DumpError(path, "not a folder")
-        run = cls(path, {}, [])
-        run._list()
+        run = cls(Path(root))
+        names = list_names(run.root)
+        places = {
+            "rollout_data": run._place_rollout,
+            "train_data": run._place_train,
+            "dashboard_columns": run._place_mirror,
+            "trajectory": run._place_trajectory,
+        }
+        run.leftovers = [run.root / name for name in sorted(names) if name.startswith(".trash_")]
+        if places.keys().isdisjoint(names):
+            run._list(run.root, run._place_bare)
+        for name, place in places.items():
+            run._list(run.root / name, place)
         if not run.steps:
-            raise DumpError(path, "holds no dump: no rollout_data/N.pt or train_data/N_RANK.pt in it")
-        run.steps = dict(sorted(run.steps.items()))
-        for files in run.steps.values():
-            files.shards.sort(key=lambda shard: (shard[0] is not None, shard[0] or 0))
+            raise next(iter(run.problems), None) or DumpError(
+                run.root, "holds no dump: no rollout_data/N.pt or train_data/N_RANK.pt in it"
+            )
+        run._sort()
         return run
 
     @property
     def tokenizer(self) -> Path:
         return self.root / "tokenizer" / "tokenizer.json"
 
-    def _list(self) -> None:
-        folders = [self.root / name for name in ("rollout_data", "train_data")]
-        rollouts, trains = folders if any(one.is_dir() for one in folders) else (self.root, self.root)
-        self._list_pt(rollouts, train=False, bare=rollouts == trains)
-        if trains != rollouts:
-            self._list_pt(trains, train=True, bare=False)
-        for entry in list_folder(self.root / "dashboard_columns"):
-            if match := _MIRROR.fullmatch(entry.path.name):
-                self._at(match).mirror = entry
-        for entry in list_folder(self.root / "trajectory"):
-            if match := _TRAJECTORY.fullmatch(entry.path.name):
-                self._at(match).trajectory = entry
+    def _list(self, folder: Path, place: Callable[[Entry], bool]) -> None:
+        try:
+            entries = list_folder(folder)
+        except DumpError as error:
+            self.problems.append(error)
+            return
+        self.strays += [entry.path for entry in entries if not place(entry)]
 
-    def _list_pt(self, folder: Path, *, train: bool, bare: bool) -> None:
-        for entry in list_folder(folder):
-            name = entry.path.name
-            if (train or bare) and (match := _SHARD.fullmatch(name)):
-                key = StepKey(int(match[1]))
-                self.steps.setdefault(key, StepFiles(key)).shards.append((int(match[2]), entry))
-            elif (match := _ROLLOUT.fullmatch(name)) and not (train and match[1]):
-                if train:
-                    self._at(match).shards.append((None, entry))
-                else:
-                    self._at(match).rollout = entry
-            elif not bare or name.endswith(".pt"):
-                self.strays.append(entry.path)
+    def _sort(self) -> None:
+        self.steps = dict(sorted(self.steps.items()))
+        self.strays.sort()
+        for files in self.steps.values():
+            files.shards.sort(key=lambda shard: (shard[0] is not None, shard[0] or 0))
+
+    # Each places one file and answers False when the name means nothing in that folder.
+
+    def _place_rollout(self, entry: Entry) -> bool:
+        if match := _ROLLOUT.fullmatch(entry.name):
+            self._at(match).rollout = entry
+        return match is not None
+
+    def _place_train(self, entry: Entry) -> bool:
+        if match := _SHARD.fullmatch(entry.name):
+            key = StepKey(int(match[1]))
+            self.steps.setdefault(key, StepFiles(key)).shards.append((int(match[2]), entry))
+            return True
+        match = _ROLLOUT.fullmatch(entry.name)
+        if match is None or match[1]:
+            return False
+        self._at(match).shards.append((None, entry))
+        return True
+
+    def _place_mirror(self, entry: Entry) -> bool:
+        if match := _MIRROR.fullmatch(entry.name):
+            self._at(match).mirror = entry
+        return match is not None
+
+    def _place_trajectory(self, entry: Entry) -> bool:
+        if match := _TRAJECTORY.fullmatch(entry.name):
+            self._at(match).trajectory = entry
+        return match is not None
+
+    def _place_bare(self, entry: Entry) -> bool:
+        """By name alone: N.pt is a rollout file here. Only what looks like a dump counts as a stray."""
+        return self._place_rollout(entry) or self._place_train(entry) or ".pt" not in entry.name
 
     def _at(self, match: re.Match[str]) -> StepFiles:
         key = StepKey(int(match[2]), match[1] is not None)
         return self.steps.setdefault(key, StepFiles(key))
 
 
-def list_folder(folder: Path) -> Iterator[Entry]:
-    """The plain files of a folder by name; nothing when it is missing. A file that vanishes meanwhile is left out."""
+# Listing --------------------------------------------------------------------------------------------------
+
+
+def list_names(folder: Path) -> set[str]:
+    """Every name in a folder. Raises DumpError when it is missing, no folder or can't be listed."""
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
+        return set(past_stale(lambda: os.listdir(folder)))
+    except FileNotFoundError:
+        raise DumpError(folder, "no such folder") from None
+    except NotADirectoryError:
+        raise DumpError(folder, "not a folder") from None
     except OSError as error:
         raise DumpError(folder, f"can't be listed: {error.strerror or error}") from error
-    for one in entries:
-        try:
-            if one.is_file():
-                stat = one.stat()
-                yield Entry(Path(one.path), stat.st_size, stat.st_mtime, stat.st_ino)
-        except OSError:  # gone, or replaced on a network file system, between listing and stat
-            continue
+
+
+def list_folder(folder: Path) -> list[Entry]:
+    """The plain files of a folder by name, none when it is gone. A file that vanishes meanwhile is left out.
+
+    Raises DumpError when it can't be listed.
+    """
+    try:
+        found = past_stale(lambda: list(os.scandir(folder)))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DumpError(folder, f"can't be listed: {error.strerror or error}") from error
+    entries = (_entry(folder, one) for one in sorted(found, key=lambda one: one.name))
+    return [entry for entry in entries if entry is not None]
+
+
+def _entry(folder: Path, one: os.DirEntry[str]) -> Entry | None:
+    try:
+        if not one.is_file():
+            return None
+        stat = past_stale(one.stat)
+    except OSError:  # gone between listing and stat
+        return None
+    return Entry(folder, one.name, stat.st_size, stat.st_mtime, stat.st_ino)
+
+
+def past_stale(call: Callable[[], T]) -> T:
+    """`call()`, and once more by path when a network file system answers that the file was replaced there (ESTALE)."""
+    try:
+        return call()
+    except OSError as error:
+        if error.errno != errno.ESTALE:
+            raise
+    return call()
+
+
+# Reading --------------------------------------------------------------------------------------------------
+
+
+def read_file(path: Path, read: Callable[[Path], T]) -> T:
+    """`read(path)`, and once more when the file was replaced meanwhile.
+
+    Raises its DumpError, or BeingWritten in place of one that tells of the damage a young file may show.
+    """
+    before = _stamp(path)
+    try:
+        return read(path)
+    except DumpError as error:
+        if not _is_stale(error) and _stamp(path) == before:
+            raise _of_its_age(path, error) from error.__cause__
+    try:
+        return read(path)
+    except DumpError as error:
+        raise _of_its_age(path, error) from error.__cause__
+
+
+def is_young(path: Path, now: float | None = None) -> bool:
+    """Whether a file may still be being written: less than YOUNG seconds old, or from a future no farther than SKEW."""
+    try:
+        age = (time.time() if now is None else now) - path.stat().st_mtime
+    except OSError:
+        return False
+    return -SKEW <= age < YOUNG
+
+
+def _of_its_age(path: Path, error: DumpError) -> DumpError:
+    damaged = not isinstance(error, NoDump) and not isinstance(error.__cause__, OSError)
+    return BeingWritten(path) if damaged and is_young(path) else error
+
+
+def _is_stale(error: DumpError) -> bool:
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.ESTALE
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

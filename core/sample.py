@@ -2,56 +2,79 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array
-from dumptui.core.errors import DumpError
-from dumptui.core.ptfile import Array as Inline
-from dumptui.core.ptfile import Placeholder, PtFile, Tensor
+from dumptui.core.context_parallel import Array, Ints
+from dumptui.core.errors import NoDump
+from dumptui.core.ptfile import OnRead, Placeholder, PtFile
+from dumptui.core.values import (
+    Numbers,
+    as_float,
+    as_int,
+    as_mapping,
+    as_text,
+    floats,
+    integers,
+    plain,
+    type_name,
+)
+from dumptui.core.versions import Call, read_calls, version_at
 
-OnRead = Callable[[int, int], None]
-# A dumped array: a tensor still in its file, or numbers that stood in the pickle itself.
-Dumped: TypeAlias = Tensor | Inline
+__all__ = [
+    "OnRead",
+    "Rollout",
+    "Sample",
+    "datasets",
+    "prompt_groups",
+    "read_rollout",
+    "read_sample",
+    "read_samples",
+    "reward_value",
+]
 
 # What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
 _NAMED = frozenset(
-    "index group_index rollout_id status remove_sample reward label prompt response response_length tokens loss_mask rollout_log_probs "
-    "weight_versions spec_info prefix_cache_info non_generation_time metadata".split()
+    [
+        "index",
+        "group_index",
+        "rollout_id",
+        "status",
+        "remove_sample",
+        "reward",
+        "label",
+        "prompt",
+        "response",
+        "response_length",
+        "tokens",
+        "loss_mask",
+        "rollout_log_probs",
+        "weight_versions",
+        "spec_info",
+        "prefix_cache_info",
+        "non_generation_time",
+        "metadata",
+    ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Tokens [start, stop) of the sequence made by one weight version; without positions, a whole generate call."""
-
-    version: str
-    start: int | None = None
-    stop: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One generate call: the versions that wrote its output, and those that made its prompt's KV cache where recorded."""
-
-    spans: tuple[Span, ...]
-    prefill: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """One entry of `samples` in a rollout file. Arrays have length T (`tokens`) or R (per response token)."""
+    """One entry of `samples` in a rollout file. Arrays are as dumped, so meant to have length T (`tokens`) or R (per response token).
+
+    `unscored` are the response tokens for which the engine's list holds no number. `execution` is Sample.rollout_id, which siblings share.
+    `extra` has every key that is not named here; lists of R floats in it are arrays.
+    """
 
     position: int
     index: int | None
     occurrence: int
     group: int | None
-    execution: int | None
+    execution: int | str | None
     status: str
     removed: bool
     reward: object
@@ -62,6 +85,7 @@ class Sample:
     tokens: Array
     loss_mask: Array | None
     rollout_log_probs: Array | None
+    unscored: Ints
     calls: tuple[Call, ...]
     spec_info: Mapping[str, Any]
     prefix_cache: Mapping[str, Any]
@@ -83,6 +107,10 @@ class Sample:
         """Every weight version in order, one a call where spans are not recorded."""
         return [span.version for call in self.calls for span in call.spans]
 
+    def version_at(self, position: int) -> str | None:
+        """The version that wrote the token at `position` of the sequence; None where the dump doesn't say."""
+        return version_at(self.calls, position)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rollout:
@@ -97,45 +125,50 @@ class Rollout:
 
 
 def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None = None) -> Rollout:
-    """Read a whole rollout file. Raises DumpError when it is no rollout dump."""
+    """Read a whole rollout file. Raises DumpError, NoDump when it is whole but no rollout dump."""
     root = PtFile(path, on_read=on_read).root
     notes = []
     if isinstance(root, Mapping):
+        if "format_version" in root:
+            raise NoDump(path, "is a train file of a whole step, not a rollout file: open the folder above its own")
         found, metadata = root.get("samples"), as_mapping(root.get("metadata"))
         if (inside := as_int(root.get("rollout_id"))) not in (None, step):
             notes.append(f"the name says step {step}, the content says {inside}")
     else:  # dumps older than the wrapping dict are the bare list
         found, metadata = root, {}
     if not isinstance(found, (list, tuple)):
-        raise DumpError(path, "no rollout dump: it holds no list of samples")
+        raise NoDump(path, "no rollout dump: it holds no list of samples")
     return Rollout(path, step, evaluation, tuple(read_samples(found)), metadata, tuple(notes))
 
 
 def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:
     seen: dict[int | None, int] = {}
     for position, one in enumerate(dumped):
-        fields = one if isinstance(one, Mapping) else as_mapping(one)
+        fields = as_mapping(one)
         index = as_int(fields.get("index"))
         occurrence = seen.get(index, 0)
         seen[index] = occurrence + 1
-        yield read_sample(fields, position, index, occurrence)
+        sample = read_sample(fields, position, index, occurrence)
+        yield sample if fields else replace(sample, notes=(f"is no sample but {type_name(one)}",))
 
 
 def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
     notes: list[str] = []
-    tokens = numbers(fields.get("tokens"), np.int64, notes, "tokens")
-    log_probs = numbers(fields.get("rollout_log_probs"), np.float32, notes, "rollout_log_probs")
-    mask = numbers(fields.get("loss_mask"), np.int8, notes, "loss_mask")
-    length = as_int(fields.get("response_length"))
-    if length is None:
-        length = next((len(a) for a in (mask, log_probs) if a is not None), 0)
-        notes.append(f"response_length is not dumped, taken as {length}")
+    tokens = integers(fields.get("tokens"))
+    if tokens is None and fields.get("tokens") is not None:
+        notes.append("tokens is no list of whole numbers")
+    tokens = np.empty(0, np.int64) if tokens is None else tokens
+    log_probs = read_floats(fields, "rollout_log_probs", notes)
+    mask = read_floats(fields, "loss_mask", notes)
+    held = [len(tokens), *(len(one.values) for one in (mask, log_probs) if one is not None)]
+    length = read_length(fields.get("response_length"), held, notes)
+    execution = plain(fields.get("rollout_id"))
     return Sample(
         position=position,
         index=index,
         occurrence=occurrence,
         group=as_int(fields.get("group_index")),
-        execution=as_int(fields.get("rollout_id")),
+        execution=execution if isinstance(execution, (int, str)) else None,
         status=status_text(fields.get("status")),
         removed=bool(fields.get("remove_sample")),
         reward=plain(fields.get("reward")),
@@ -143,81 +176,54 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
         prompt=fields.get("prompt"),
         response=as_text(fields.get("response")),
         response_length=length,
-        tokens=tokens if tokens is not None else np.empty(0, np.int64),
-        loss_mask=mask,
-        rollout_log_probs=log_probs,
+        tokens=tokens,
+        loss_mask=None if mask is None else (mask.values > 0).astype(np.int8),
+        rollout_log_probs=None if log_probs is None else log_probs.values,
+        unscored=np.empty(0, np.int64) if log_probs is None else log_probs.gaps,
         calls=read_calls(fields.get("weight_versions")),
         spec_info=as_mapping(fields.get("spec_info")),
         prefix_cache=as_mapping(fields.get("prefix_cache_info")),
         non_generation_time=as_float(fields.get("non_generation_time")),
         metadata=as_mapping(fields.get("metadata")),
-        extra={key: value for key, value in fields.items() if key not in _NAMED and value is not None},
+        extra={
+            key: read_extra(value, length) for key, value in fields.items() if key not in _NAMED and value is not None
+        },
         notes=tuple(notes),
     )
 
 
-# Values ---------------------------------------------------------------------------------------------------------
-
-
-def numbers(value: object, dtype: Any, notes: list[str], name: str) -> Array | None:
-    """A dumped list, array or tensor of numbers as a flat array; None when there is none. What is no number becomes NaN and a note."""
+def read_floats(fields: Mapping[str, Any], name: str, notes: list[str]) -> Numbers | None:
+    value = fields.get(name)
     if value is None:
         return None
-    if isinstance(value, Dumped):
-        return value.numpy().astype(dtype, copy=False).reshape(-1)
-    if not isinstance(value, (list, tuple, np.ndarray)):
-        notes.append(f"{name} is no list of numbers but {type_name(value)}")
-        return None
-    try:
-        return np.asarray(value, dtype)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    read = [as_float(one) for one in value]
-    notes.append(f"{name} holds {sum(one is None for one in read)} entries that are no numbers")
-    if not np.issubdtype(dtype, np.floating):
-        return None
-    return np.array([math.nan if one is None else one for one in read], dtype)
+    found = floats(value)
+    if found is None:
+        notes.append(f"{name} is no list of numbers")
+    elif len(found.gaps):
+        notes.append(f"{name} holds {len(found.gaps)} entries that are no numbers")
+    return found
 
 
-def plain(value: object) -> object:
-    """A reward or counter without its tensor or one-element wrapping; dicts are unwrapped inside."""
-    if isinstance(value, Dumped):
-        return value.numpy().reshape(-1)[0].item() if value.size == 1 else f"tensor{list(value.shape)}"
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
+    """The response length; `held` are the lengths of the token list and of those response lists that are there."""
+    length = as_int(dumped)
+    if length is None:
+        length = held[1] if len(held) > 1 else 0
+        notes.append(f"response_length is not dumped, taken as {length}")
+    elif not 0 <= length <= max(held):
+        notes.append(f"response_length is {length}, but its longest list holds {max(held)}")
+        length = min(max(length, 0), max(held))
+    if length > held[0]:
+        notes.append(f"the response of {length} tokens is longer than the {held[0]} tokens in all")
+    return length
+
+
+def read_extra(value: object, length: int) -> object:
+    """A list of floats, one a response token, as an array, which is an eighth of its size."""
+    if isinstance(value, (list, tuple)) and len(value) == length > 0 and isinstance(value[0], float):
+        found = floats(value)
+        return value if found is None or len(found.gaps) else found.values
     return value
-
-
-def as_float(value: object) -> float | None:
-    """A number as a float, None for anything else (also text that looks like one)."""
-    value = plain(value)
-    if isinstance(value, (bool, int, float)):
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    return None
-
-
-def as_int(value: object) -> int | None:
-    number = plain(value)
-    if isinstance(number, (bool, int)):
-        return int(number)
-    return int(number) if isinstance(number, float) and number.is_integer() else None
-
-
-def as_text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)
-
-
-def as_mapping(value: object) -> Mapping[str, Any]:
-    if isinstance(value, Placeholder):
-        value = value.state
-    return value if isinstance(value, Mapping) else {}
-
-
-def type_name(value: object) -> str:
-    return value.qualified_name if isinstance(value, Placeholder) else type(value).__name__
 
 
 def status_text(value: object) -> str:
@@ -234,30 +240,29 @@ def reward_value(reward: object, key: str | None = None) -> float | None:
     return as_float(reward)
 
 
-# Weight versions ------------------------------------------------------------------------------------------------
+# Evaluations ----------------------------------------------------------------------------------------------
 
 
-def read_calls(value: object) -> tuple[Call, ...]:
-    """The generate calls behind `weight_versions`, in any of its shapes (a text, a list of spans, or a record with spans a call)."""
-    return tuple(read_call(one) for one in value) if isinstance(value, (list, tuple)) else ()
+def datasets(samples: Sequence[Sample]) -> list[int]:
+    """The number of each sample's dataset in an eval file: indices restart with every dataset, so a drop begins the next."""
+    found: list[int] = []
+    number, last = 0, None
+    for sample in samples:
+        if sample.index is not None:
+            number += last is not None and sample.index < last
+            last = sample.index
+        found.append(number)
+    return found
 
 
-def read_call(value: object) -> Call:
-    if isinstance(value, (list, tuple)):
-        return Call(read_spans(value))
-    fields = as_mapping(value)
-    if "version" in fields:
-        return Call(read_spans([fields]))
-    if fields:
-        return Call(read_spans(fields.get("spans")), read_spans(fields.get("prefill_spans")))
-    return Call((Span(as_text(plain(value))),)) if value is not None else Call(())
-
-
-def read_spans(value: object) -> tuple[Span, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return ()
-    records = [as_mapping(one) for one in value]
-    return tuple(
-        Span(as_text(plain(one.get("version"))), as_int(one.get("abs_start")), as_int(one.get("abs_end")))
-        for one in records
-    )
+def prompt_groups(samples: Sequence[Sample]) -> list[int | None]:
+    """The groups of an eval file, which dumps none: a run of equal prompts within a dataset. None where there is no prompt."""
+    found: list[int | None] = []
+    number = -1
+    last: tuple[int, object] | None = None
+    for dataset, sample in zip(datasets(samples), samples, strict=True):
+        this = (dataset, sample.prompt)
+        number += this != last
+        last = this
+        found.append(None if sample.prompt is None else number)
+    return found

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dumptui.core.context_parallel import Ints
-from dumptui.core.errors import DumpError
-from dumptui.core.ptfile import PtFile
-from dumptui.core.sample import Dumped, OnRead, as_int, as_mapping, plain
+from dumptui.core.errors import NoDump
+from dumptui.core.ptfile import Array as Inline
+from dumptui.core.ptfile import OnRead, PtFile
+from dumptui.core.values import Dumped, as_int, as_mapping, floats, plain
 
 # Columns of tensors that are not one value a response token: whole sequences, masks, routing and media.
 NOT_PER_TOKEN = frozenset(
-    "tokens loss_masks witness_ids rollout_routed_experts rollout_indexer_topk multimodal_train_inputs rollout_top_p_token_ids "
-    "rollout_top_p_token_offsets rollout_mask_sums rewards".split()
+    [
+        "tokens",
+        "loss_masks",
+        "witness_ids",
+        "rollout_routed_experts",
+        "rollout_indexer_topk",
+        "multimodal_train_inputs",
+        "rollout_top_p_token_ids",
+        "rollout_top_p_token_offsets",
+        "rollout_mask_sums",
+        "rewards",
+    ]
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shard:
-    """A train file. `rank` is the number in its name (None where the name has none), `recorded_rank` the one inside."""
+    """What a train file holds of one data-parallel rank.
+
+    `rank` is the number in its name, else the one inside, `recorded_rank` the one inside. `positions` are the places of its rows
+    in the rollout file, where they are dumped; `padded` is max_seq_lens. `per_token` names the columns with a value a response token.
+    """
 
     path: Path
     rank: int
@@ -35,7 +50,7 @@ class Shard:
     mtime: float
     columns: Mapping[str, Any]
     indices: tuple[int | None, ...]
-    positions: tuple[int, ...] | None
+    positions: tuple[int | None, ...]
     totals: Ints
     responses: Ints
     padded: Ints | None
@@ -54,9 +69,13 @@ class Shard:
 
     def tensor(self, column: str, row: int) -> Dumped | None:
         """The dumped tensor of a row, None where this rank has none."""
-        values = self.columns.get(column)
-        value = values[row] if isinstance(values, (list, tuple)) and row < len(values) else None
+        value = self.value(column, row)
         return value if isinstance(value, Dumped) else None
+
+    def value(self, column: str, row: int) -> object:
+        """The entry of a row in a column that holds one a row; None where there is none."""
+        values = self.columns.get(column)
+        return values[row] if isinstance(values, (list, tuple)) and len(values) == self.rows else None
 
     def widths(self, column: str) -> Ints:
         """How many values each row holds, -1 where there is none."""
@@ -67,29 +86,31 @@ class Shard:
 def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None = None) -> list[Shard]:
     """The shards of a train file: one, or for the row-wise format that holds a whole step one a data-parallel rank.
 
-    Raises DumpError when the file is no train dump.
+    Raises DumpError, NoDump when the file is whole but no train dump.
     """
     file = PtFile(path, on_read=on_read)
     root = file.root
     if not isinstance(root, Mapping):
-        raise DumpError(path, "no train dump: it holds no table of columns")
+        raise NoDump(path, "no train dump: it holds no table of columns")
     if "format_version" in root:
         if root["format_version"] != 2:
-            raise DumpError(path, f"train dump of format_version {plain(root['format_version'])!r}; only 2 is known")
+            raise NoDump(path, f"train dump of format_version {plain(root['format_version'])!r}; only 2 is known")
         return read_rows(file, root, step)
     if not isinstance(root.get("rollout_data"), Mapping):
-        raise DumpError(path, "no train dump: it holds no rollout_data")
+        raise NoDump(path, "no train dump: it holds no rollout_data")
     return [make_shard(file, root, root["rollout_data"], step, rank)]
 
 
 def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any], step: int, rank: int | None) -> Shard:
-    listed = {name: values if (read := as_list(values)) is None else read for name, values in columns.items()}
+    listed = {name: read_column(values) for name, values in columns.items()}
     responses = int_column(listed.get("response_lengths"), sizes(listed.get("loss_masks")))
     totals = int_column(listed.get("total_lengths"), sizes(listed.get("tokens")))
     if responses is None or totals is None or len(responses) != len(totals):
-        raise DumpError(file.path, "no train dump: its rows have no lengths")
+        raise NoDump(file.path, "no train dump: its rows have no lengths")
+    if (responses < 0).any() or (responses > totals).any():
+        raise NoDump(file.path, "no train dump: a response of it is longer than its sequence")
     count = len(totals)
-    indices = as_list(listed.get("sample_indices"))
+    padded = int_column(listed.get("max_seq_lens"), None)
     recorded = as_int(root.get("rank"))
     number = rank if rank is not None else recorded or 0
     notes = []
@@ -107,11 +128,11 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
         size=file.size,
         mtime=file.stamp[2] / 1e9,
         columns=listed,
-        indices=tuple(as_int(one) for one in indices) if indices is not None and len(indices) == count else (None,) * count,
-        positions=None,
+        indices=keys(listed.get("sample_indices"), count),
+        positions=keys(listed.get("rollout_position"), count),
         totals=totals,
         responses=responses,
-        padded=int_column(listed.get("max_seq_lens"), None),
+        padded=padded if padded is not None and len(padded) == count else None,
         file=file,
         notes=tuple(notes),
         per_token=tuple(name for name, values in listed.items() if is_per_token(name, values, count)),
@@ -124,21 +145,22 @@ def read_rows(file: PtFile, root: Mapping[str, Any], step: int) -> list[Shard]:
     by_rank: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_rank.setdefault(as_int(row.get("data_parallel_rank")) or 0, []).append(row)
+    whole = {"cp_rank": 0, "cp_size": 1, "rollout_id": root.get("rollout_id")}
     shards = []
     for rank, mine in sorted(by_rank.items()):
         names = dict.fromkeys(name for row in mine for name in row)
         columns: dict[str, Any] = {name: [row.get(name) for row in mine] for name in names}
-        columns["sample_indices"] = columns.pop("sample_index", [None] * len(mine))
+        columns["sample_indices"] = columns.pop("sample_index", None)
         columns["raw_reward"] = root.get("raw_reward")
-        positions = [as_int(one) for one in columns.pop("rollout_position", [None] * len(mine))]
-        shard = make_shard(file, {"cp_rank": 0, "cp_size": 1}, columns, step, rank)
-        shards.append(with_positions(shard, positions))
+        shards.append(make_shard(file, whole, columns, step, rank))
     return shards
 
 
-def with_positions(shard: Shard, positions: list[int | None]) -> Shard:
-    known = [one for one in positions if one is not None]
-    return replace(shard, positions=tuple(known)) if len(known) == len(positions) else shard
+def keys(values: object, rows: int) -> tuple[int | None, ...]:
+    """A column that says which sample each row is; all None where it is missing or has another length."""
+    if not isinstance(values, (list, tuple)) or len(values) != rows:
+        return (None,) * rows
+    return tuple(as_int(one) for one in values)
 
 
 def is_per_token(name: str, values: object, rows: int) -> bool:
@@ -149,8 +171,22 @@ def is_per_token(name: str, values: object, rows: int) -> bool:
     return isinstance(first, Dumped) and len(first.shape) == 1 and first.dtype.startswith(("float", "bfloat"))
 
 
-def as_list(value: object) -> Any:
-    """A column as a sequence: lists and tuples as they are, arrays and flat tensors as lists of numbers; anything else as None."""
+def read_column(values: object) -> object:
+    """A column with its rows at hand: arrays and flat tensors as lists of numbers, lists of floats a row as arrays."""
+    listed = as_list(values)
+    if listed is None:
+        return values
+    if not any(isinstance(row, (list, tuple)) and row and isinstance(row[0], float) for row in listed):
+        return listed
+    arrays = [floats(row) if isinstance(row, (list, tuple)) else None for row in listed]
+    return [
+        row if array is None or len(array.gaps) else Inline(array.values)
+        for row, array in zip(listed, arrays, strict=True)
+    ]
+
+
+def as_list(value: object) -> list[Any] | tuple[Any, ...] | None:
+    """A column as a sequence: arrays and flat tensors as lists of numbers; None of anything that is no sequence."""
     if isinstance(value, Dumped):
         return value.numpy().tolist() if len(value.shape) == 1 else None
     return value if isinstance(value, (list, tuple)) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,15 @@ class Masked:
         return [value if n >= at_least else None for value, n in zip(numbers, self.count, strict=True)]
 
 
-def mean(values: list[float | None]) -> float | None:
+def mean(values: Sequence[float | None]) -> float | None:
     """The plain mean of what is there; None of nothing."""
     there = [value for value in values if value is not None]
-    return float(np.mean(there)) if there else None
+    with np.errstate(invalid="ignore"):  # infinite values of both signs
+        return float(np.mean(there)) if there else None
 
 
-def std(values: list[float | None]) -> float | None:
+def std(values: Sequence[float | None]) -> float | None:
     """Sample standard deviation (n-1) of what is there; None of fewer than two."""
     there = [value for value in values if value is not None]
-    return float(np.std(there, ddof=1)) if len(there) > 1 else None
+    with np.errstate(invalid="ignore"):
+        return float(np.std(there, ddof=1)) if len(there) > 1 else None

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from dumptui.core.errors import DumpError
-from dumptui.core.flat import ratio
-from dumptui.core.join import Step
+from dumptui.core.flat import Flat, State, ratio
+from dumptui.core.join import MOVED, Step
+from dumptui.core.layout import Peers
 from dumptui.core.run import StepFiles
-from dumptui.core.sample import Sample, as_float, reward_value
+from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
 from dumptui.core.statistics import Masked, mean, std
+from dumptui.core.values import as_float, plain, type_name
+from dumptui.core.versions import oldest_version
 
 Record: TypeAlias = dict[str, object]
 
@@ -25,6 +28,9 @@ def samples(step: Step, reward_key: str | None = None) -> list[Record]:
     """A row a sample in file order. A statistic is over unmasked positions, None where there is none or a slice is missing."""
     current = current_version(step)
     table = [sample_facts(step, sample, current, reward_key) for sample in step.samples]
+    if step.files.key.evaluation:
+        for row, dataset, group in zip(table, datasets(step.samples), prompt_groups(step.samples), strict=True):
+            row["dataset"], row["prompt_group"] = dataset, group
     for name, column in statistics(step).items():
         for row, value in zip(table, column, strict=True):
             row[name] = value
@@ -39,11 +45,13 @@ def sample_facts(step: Step, sample: Sample, current: int, reward_key: str | Non
         "sample_index": sample.index,
         "occurrence": sample.occurrence,
         "group_index": sample.group,
+        "execution": sample.execution,
         "status": sample.status,
         "remove_sample": sample.removed,
         "response_length": sample.response_length,
         "total_length": sample.total_length,
         "reward": reward_value(sample.reward, reward_key),
+        "reward_note": reward_note(sample.reward, reward_key),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
         "mixed_version": len(set(versions)) > 1 if versions else None,
@@ -52,54 +60,87 @@ def sample_facts(step: Step, sample: Sample, current: int, reward_key: str | Non
         "tool_calls": tool_calls(sample.prompt),
         "non_generation_time": sample.non_generation_time,
         "spec_accept_rate": share(
-            spec, ("spec_accept_token_num", "spec_num_correct_drafts"), ("spec_draft_token_num", "spec_num_proposed_drafts")
+            spec,
+            ("spec_accept_token_num", "spec_num_correct_drafts"),
+            ("spec_draft_token_num", "spec_num_proposed_drafts"),
         ),
         "prefix_cache_hit_rate": share(cache, ("cached_tokens",), ("total_prompt_tokens",)),
-        **train_facts(step, sample),
+        **train_facts(step, sample, reward_key),
     }
 
 
-def train_facts(step: Step, sample: Sample) -> Record:
+def reward_note(reward: object, key: str | None) -> str | None:
+    """What a reward is that no number can be taken of; None where there is one, or no reward at all."""
+    if reward is None or reward_value(reward, key) is not None:
+        return None
+    if isinstance(reward, Mapping):
+        return f"dict{{{','.join(map(str, reward))}}}"
+    return f"{type_name(reward)} {reward}" if isinstance(reward, str) else type_name(reward)
+
+
+def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     row = step.rows[sample.position]
     truncated = sample.status == "truncated"
     if row is None:
-        return {"raw_reward": None, "normalized_reward": None, "truncated": truncated, "dumped_rank": None, "trained": False}
-    columns = row.peers.first.columns
-    flags, rewards = columns.get("truncated"), columns.get("rewards")
+        return {
+            "raw_reward": None,
+            "normalized_reward": None,
+            "truncated": truncated,
+            "dumped_rank": None,
+            "trained": False,
+        }
+    shard = row.peers.first
+    flag = as_float(shard.value("truncated", row.row))
+    raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
     return {
-        "raw_reward": None if step.raw_rewards is None else as_float(step.raw_rewards[sample.position]),
-        "normalized_reward": as_float(rewards[row.row]) if isinstance(rewards, (list, tuple)) else None,
-        "truncated": bool(flags[row.row]) if isinstance(flags, (list, tuple)) else truncated,
-        "dumped_rank": row.peers.first.rank,
+        "raw_reward": reward_value(plain(raw), reward_key),
+        "normalized_reward": as_float(shard.value("rewards", row.row)),
+        "truncated": truncated if flag is None else bool(flag),
+        "dumped_rank": shard.rank,
         "trained": True,
     }
 
 
 def statistics(step: Step) -> dict[str, Sequence[object]]:
-    """The per-token columns of the samples table, one value a sample."""
+    """The per-token columns of the samples table, one value a sample, and what can be said of the fields they are of."""
     mask = step.masks()
-    lengths = np.add.reduceat(np.append(mask.values, 0), mask.offsets[:-1], dtype=np.int64) if len(mask.positions) else []
-    empty = np.diff(mask.offsets) == 0
-    effective = [int(n) if ok and not none else 0 if ok else None for n, ok, none in zip(lengths, mask.ok, empty, strict=True)]
-
-    def over(name: str) -> Masked:
-        return Masked(step.gather(name), mask)
-
-    entropy, difference, advantage = over("entropy"), step.gather("lp_diff"), over("advantages")
-    apart = Masked(difference, mask)
+    entropy, ref_entropy, difference = (step.gather(name) for name in ("entropy", "ref_entropy", "lp_diff"))
+    advantages, returns = step.gather("advantages"), step.gather("returns")
+    apart, advantage, spread = Masked(difference, mask), Masked(advantages, mask), Masked(entropy, mask)
+    states = [worst_state(step, at, (difference, entropy, ref_entropy, advantages, returns)) for at in mask.positions]
     return {
-        "mean_entropy": entropy.mean(),
-        "max_entropy": entropy.max(),
-        "ref_entropy_mean": over("ref_entropy").mean(),
+        "mean_entropy": spread.mean(),
+        "max_entropy": spread.max(),
+        "ref_entropy_mean": Masked(ref_entropy, mask).mean(),
         "mean_abs_lp_diff": apart.mean_abs(),
         "max_abs_lp_diff": apart.max_abs(),
         "mean_imp_ratio": Masked(ratio(difference), mask).mean(),
         "adv_mean": advantage.mean(),
         "adv_std": advantage.std(),
-        "return_mean": over("returns").mean(),
-        "alignment_failed": [state == "unreadable" for state in difference.states],
-        "effective_length": effective,
+        "return_mean": Masked(returns, mask).mean(),
+        "alignment_failed": [state == "unreadable" for state, _ in states],
+        "effective_length": effective_lengths(mask),
+        "train_state": [state for state, _ in states],
+        "train_reason": [reason for _, reason in states],
     }
+
+
+def worst_state(step: Step, at: int, fields: Sequence[Flat]) -> tuple[State, str | None]:
+    """The state of the train columns of a sample: that of the one of which least can be shown, and why."""
+    if step.rows[at] is None:
+        return "not dumped", None if step.files.key.evaluation else "no train row"
+    for state in ("unreadable", "partial", "ok"):
+        for field in fields:
+            if field.states[at] == state:
+                return field.states[at], field.reasons[at]
+    return "not dumped", None
+
+
+def effective_lengths(mask: Flat) -> list[int | None]:
+    """How many response tokens are trained on; None where the mask doesn't fit."""
+    before = np.concatenate([[0], np.cumsum(mask.values > 0)])
+    trained = before[mask.offsets[1:]] - before[mask.offsets[:-1]]
+    return [int(count) if ok else None for count, ok in zip(trained, mask.ok, strict=True)]
 
 
 def current_version(step: Step) -> int:
@@ -111,20 +152,16 @@ def current_version(step: Step) -> int:
     return max([step.rollout.step, *oldest])
 
 
-def oldest_version(versions: Iterable[str]) -> int | None:
-    return min((int(version) for version in versions if version.isdigit()), default=None)
-
-
 def tool_calls(prompt: object) -> int | None:
     """Messages of role `tool` in the prompt; None for a prompt that is plain text."""
     if not isinstance(prompt, (list, tuple)):
         return None
-    return sum(isinstance(message, dict) and message.get("role") == "tool" for message in prompt)
+    return sum(1 for message in prompt if isinstance(message, Mapping) and message.get("role") == "tool")
 
 
 def share(info: object, part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:
     """part / whole under whichever spelling is dumped; None of nothing."""
-    if not isinstance(info, dict):
+    if not isinstance(info, Mapping):
         return None
     part = next((as_float(info[name]) for name in part_names if name in info), None)
     whole = next((as_float(info[name]) for name in whole_names if name in info), None)
@@ -135,12 +172,24 @@ def share(info: object, part_names: Sequence[str], whole_names: Sequence[str]) -
 
 
 def groups(table: Sequence[Record], *, evaluation: bool = False) -> list[Record]:
-    """A row a prompt group of the samples `table`; samples without a group index form one group."""
-    members: dict[object, list[Record]] = {}
+    """A row a prompt group of the samples `table`; samples without a group index form one group.
+
+    Evals dump no group index: their groups are the runs of equal prompts, numbered over the file.
+    """
+    members: dict[tuple[object, object], list[Record]] = {}
     for row in table:
-        members.setdefault(row["group_index"], []).append(row)
+        members.setdefault(group_key(row), []).append(row)
     key = reward_column(table, evaluation)
-    return [group_row(index, rows, key) for index, rows in sorted(members.items(), key=lambda item: (item[0] is None, item[0]))]  # type: ignore[type-var]
+    order = sorted(members, key=lambda one: (one[0] or 0, one[1] is None, one[1] or 0))
+    return [group_row(index, dataset, members[dataset, index], key) for dataset, index in order]
+
+
+def group_key(row: Record) -> tuple[int | None, int | None]:
+    """The dataset of an eval sample, and its group in there."""
+    dataset, group = row.get("dataset"), row["group_index"]
+    group = row.get("prompt_group") if group is None else group
+    assert isinstance(dataset, int | None) and isinstance(group, int | None)
+    return dataset, group
 
 
 def reward_column(table: Sequence[Record], evaluation: bool) -> str:
@@ -149,21 +198,35 @@ def reward_column(table: Sequence[Record], evaluation: bool) -> str:
     return "raw_reward" if trained else "reward"
 
 
-def group_row(index: object, rows: Sequence[Record], key: str) -> Record:
+def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], key: str) -> Record:
+    """`zero_std` is the dashboard's flag, which is set for a single reward too; `zero_std_known` tells whether there are two to compare."""
     rewards = floats(rows, key)
     centre, spread = mean(rewards), std(rewards)
+    rewarded = sum(reward is not None for reward in rewards)
     return {
         "group_index": index,
+        **({} if dataset is None else {"dataset": dataset}),
         "n": len(rows),
         "reward_mean": centre,
         "reward_std": spread,
         "response_length_mean": mean(floats(rows, "response_length")),
         "truncated_frac": mean([float(bool(row["truncated"])) for row in rows]),
         "zero_std": centre is not None and (spread or 0.0) <= SAME_REWARD,
-        "rewarded": sum(reward is not None for reward in rewards),
+        "zero_std_known": rewarded > 1,
+        "rewarded": rewarded,
         "mean_abs_lp_diff": mean(floats(rows, "mean_abs_lp_diff")),
         "samples": [row["sample_index"] for row in rows],
     }
+
+
+def episode_mean(table: Sequence[Record], key: str) -> float | None:
+    """The mean over executions of the mean reward of an execution's samples: siblings of one execution count once together."""
+    episodes: dict[object, list[float | None]] = {}
+    for at, (row, reward) in enumerate(zip(table, floats(table, key), strict=True)):
+        name = row["execution"], row.get("dataset"), row["sample_index"]
+        episode = name[:1] if name[0] is not None else name[1:] if name[2] is not None else at
+        episodes.setdefault(episode, []).append(reward)
+    return mean([mean(rewards) for rewards in episodes.values()])
 
 
 def floats(rows: Sequence[Record], key: str) -> list[float | None]:
@@ -175,28 +238,36 @@ def floats(rows: Sequence[Record], key: str) -> list[float | None]:
 
 def batch(step: Step) -> list[Record]:
     """A row a train file, in rank order."""
-    number = {id(shard): (at, cp) for at, peers in enumerate(step.peers) for shard, cp in zip(peers.shards, peers.cp_ranks, strict=True)}
+    number = {id(shard): (at, cp) for at, peers in enumerate(step.peers) for shard, cp in peers.placed()}
     rows: list[Record] = []
     for shard in step.shards:
         dp, cp = number[id(shard)]
         peers = step.peers[dp]
+        known = peers.problem is None and (peers.joined or shard.cp_size is not None)
+        problem = peers.problem or (MOVED if peers.cp_size > 1 and step.layout_contradicted else None)
         rows.append(
             {
                 "file": shard.path.name,
                 "rank": shard.rank,
-                "cp_rank": cp if peers.problem is None else None,
-                "cp_size": peers.cp_size if peers.problem is None else None,
+                "cp_rank": cp if known else None,
+                "cp_size": peers.cp_size if known else None,
                 "dp_shard": dp,
                 "rows": shard.rows,
                 "tokens": int(shard.totals.sum()),
                 "bytes": shard.size,
                 "fields": list(shard.per_token),
-                "state": "ok" if peers.problem is None else "unreadable",
-                "reason": peers.problem or ("layout inferred" if peers.inferred else None),
+                "state": "ok" if problem is None else "unreadable",
+                "reason": problem or layout_note(peers),
             }
         )
     rows += [broken_row(step, error) for error in step.broken]
     return rows
+
+
+def layout_note(peers: Peers) -> str | None:
+    if peers.first.rows and not peers.joined:
+        return "no row of it is a sample of the rollout file"
+    return f"layout inferred (cp {peers.cp_size})" if peers.inferred else None
 
 
 def broken_row(step: Step, error: DumpError) -> Record:
@@ -208,7 +279,7 @@ def broken_row(step: Step, error: DumpError) -> Record:
         **blank,
         "bytes": entry.size,
         "fields": [],
-        "state": "unreadable",
+        "state": error.state,
         "reason": error.problem,
     }
 
@@ -244,22 +315,25 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
     """The aggregates of one step: unweighted means over its samples, as the dashboard has them."""
     evaluation = step.files.key.evaluation
     grouped = groups(table, evaluation=evaluation)
-    rewarded = [row for row in grouped if row["reward_mean"] is not None]
-    rewards = floats(table, reward_column(table, evaluation))
+    known = [row for row in grouped if row["zero_std_known"]]
+    key = reward_column(table, evaluation)
+    rewards = floats(table, key)
     mixed = [float(bool(row["mixed_version"])) for row in table if row["mixed_version"] is not None]
-    reason = train_reason(step)
+    without_train = train_reason(step)
+    reasons = [*step.rollout.notes, *([] if without_train is None else [without_train])]
     return {
         **step_head(step.files),
         "samples": len(table),
         "train_samples": step.trained,
-        "state": "ok" if reason is None else "partial" if step.trained else "not dumped",
-        "reason": reason,
+        "state": "not dumped" if without_train and not step.trained else "partial" if reasons else "ok",
+        "reason": "; ".join(reasons) or None,
         "groups": len(grouped),
         "reward_mean": mean(rewards),
         "reward_std": std(rewards),
+        "reward_episode_mean": episode_mean(table, key),
         "response_length_mean": mean(floats(table, "response_length")),
         "truncated_frac": mean([float(bool(row["truncated"])) for row in table]),
-        "zero_std_frac": mean([float(bool(row["zero_std"])) for row in rewarded]),
+        "zero_std_frac": mean([float(bool(row["zero_std"])) for row in known]),
         "mixed_version_frac": mean(mixed),
         "staleness_mean": None if evaluation else mean(floats(table, "staleness")),
         "mean_abs_lp_diff": mean(floats(table, "mean_abs_lp_diff")),
@@ -274,7 +348,7 @@ def step_head(files: StepFiles) -> Record:
 
 
 def unreadable_step(files: StepFiles, error: DumpError) -> Record:
-    return {**step_head(files), "samples": None, "train_samples": None, "state": "unreadable", "reason": error.problem}
+    return {**step_head(files), "samples": None, "train_samples": None, "state": error.state, "reason": error.problem}
 
 
 def largest(values: Iterable[float | None]) -> float | None:

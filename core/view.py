@@ -77,12 +77,14 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
         fields[name] = SampleField(flat.states[0], flat.reasons[0], values, there)
     ids = sample.tokens.tolist()
     texts = [f" {id}" for id in ids] if vocabulary is None else vocabulary.texts(ids)
-    values = mask.one(0)[0] if mask.states[0] == "ok" else None
-    return SampleView(sample, texts, values, fields, notes(step, sample, mask.reasons[0]))
+    trained = mask.one(0)[0] if mask.states[0] == "ok" else None
+    return SampleView(sample, texts, trained, fields, notes(step, sample, mask.reasons[0]))
 
 
 def field_scale(step: Step, name: str) -> tuple[float, float]:
-    """The range that a field's shades span over a whole step: its 0.5 and 99.5 percentile, so that one outlier doesn't flatten the rest."""
+    """The range that a field's shades span over a whole step: its 0.5 and 99.5 percentile, so that one outlier doesn't
+    flatten the rest.
+    """
     flat, mask = step.gather(name), step.masks()
     chosen = flat.values[flat.known & mask.known & (mask.values > 0)]
     chosen = chosen[np.isfinite(chosen)]

@@ -7,31 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from dumptui.core import tables
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.flat import Bools, Flat
 from dumptui.core.join import FIELDS, Step, load
+from dumptui.core.layout import ENGINE
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.tables import Record
 from dumptui.core.tokens import Vocabulary
+from dumptui.core.values import preview
+
+# What holds float32 log-probs as they were.
+EXACT = frozenset(("float32", "float64"))
 
 
-def steps(run: Run, reward_key: str | None = None) -> Iterator[Record]:
-    """A row a step, oldest first; one that can't be read says why in its row."""
-    for files in run.steps.values():
-        try:
-            step = load(files)
-            yield tables.step_row(step, tables.samples(step, reward_key))
-        except DumpError as error:
-            yield tables.unreadable_step(files, error)
+def newest_first(run: Run) -> list[StepKey]:
+    """Train steps before evals, the newest first: where to look for one to show."""
+    return sorted(run.steps, key=lambda key: (not key.evaluation, key.step), reverse=True)
 
 
 def newest(run: Run) -> Step:
     """The newest train step that can be read and has samples, else the newest such eval step."""
     problem: DumpError | None = None
-    for key in sorted(run.steps, key=lambda key: (not key.evaluation, key.step), reverse=True):
+    for key in newest_first(run):
         try:
             step = load(run.steps[key])
         except DumpError as error:
@@ -42,14 +41,20 @@ def newest(run: Run) -> Step:
     raise problem or DumpError(run.root, "no step has samples")
 
 
+def check_step(run: Run, key: StepKey) -> None:
+    """Raises DumpError for a step that is not there, saying which are."""
+    if key not in run.steps:
+        kind = "eval" if key.evaluation else "train"
+        there = [str(one.step) for one in run.steps if one.evaluation == key.evaluation]
+        has = f"it has {there[0]} to {there[-1]}" if there else f"it has no {kind} steps"
+        raise DumpError(run.root, f"no {key}: {has}")
+
+
 def open_step(run: Run, key: StepKey | None) -> Step:
     """Raises DumpError for a step that is not there or can't be read."""
     if key is None:
         return newest(run)
-    if key not in run.steps:
-        there = [str(one.step) for one in run.steps if one.evaluation == key.evaluation]
-        has = f"it has {there[0]} to {there[-1]}" if there else f"it has no {'eval' if key.evaluation else 'train'} steps"
-        raise DumpError(run.root, f"no {key}: {has}")
+    check_step(run, key)
     return load(run.steps[key])
 
 
@@ -83,6 +88,8 @@ def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> I
             "loss_mask": mask.one(at)[0].tolist() if mask.states[at] == "ok" else None,
             "fields": {name: field_document(flat, at, shown(flat, mask, at)) for name, flat in fields.items()},
             "notes": notes(step, sample, mask.reasons[at]),
+            "metadata": {str(key): preview(value) for key, value in sample.metadata.items()},
+            "extra": {str(key): preview(value) for key, value in sample.extra.items()},
         }
 
 
@@ -109,15 +116,21 @@ def numbers(values: Array, where: Bools) -> list[Any]:
 
 
 def notes(step: Step, sample: Sample, mask_reason: str | None) -> list[str]:
+    """What has to be known to read the sample's values."""
     found = [*sample.notes, *([mask_reason] if mask_reason else [])]
     row = step.rows[sample.position]
     if row is None:
         if not step.files.key.evaluation:
             found.append("no train data for this sample")
         return found
-    expanded = int(row.peers.first.totals[row.row]) - sample.total_length
-    if expanded:
+    shard = row.peers.first
+    if expanded := int(shard.totals[row.row]) - sample.total_length:
         found.append(f"train side expanded by {expanded} tokens")
+    if row.tied:
+        found.append("train row matched by order: another sample has the same index and tokens")
+    rounded = {tensor.dtype for one in row.peers.shards if (tensor := one.tensor(ENGINE, row.row)) is not None}
+    for dtype in sorted(rounded - EXACT):
+        found.append(f"the train files hold {ENGINE} rounded to {dtype}")
     return found
 
 
@@ -125,15 +138,16 @@ def position_rows(document: Record) -> Iterator[Record]:
     """A row a position of a tokens document."""
     ids, texts, mask, fields = (document[name] for name in ("token_ids", "token_text", "loss_mask", "fields"))
     assert isinstance(ids, list) and isinstance(fields, dict)
-    prompt = len(ids) - int(str(document["response_length"]))
-    for position, id in enumerate(ids):
+    prompt, response = int(str(document["prompt_length"])), int(str(document["response_length"]))
+    for position in range(max(len(ids), prompt + response)):
         at = position - prompt
+        there = position < len(ids)
         row: Record = {
             "sample_index": document["sample_index"],
             "occurrence": document["occurrence"],
             "position": position,
-            "token_id": id,
-            "text": texts[position] if isinstance(texts, list) else None,
+            "token_id": ids[position] if there else None,
+            "text": texts[position] if there and isinstance(texts, list) else None,
             "loss_mask": mask[at] if isinstance(mask, list) and at >= 0 else None,
         }
         for name, field in fields.items():

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dumptui import __version__
+from dumptui.core.cache import Cache, cache_folder
 from dumptui.core.errors import DumpError
 from dumptui.core.run import Run, StepKey
 
-VIEWS = ("steps", "samples", "groups", "batch", "tokens")
+VIEWS = ("steps", "samples", "groups", "batch", "tokens", "health", "metrics", "lanes")
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
 
@@ -60,6 +61,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--pane", choices=("rollout", "batch", "tokens"), default=None, help="the pane to start in")
     parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
     parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
+    parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
+    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep summaries under XDG_CACHE_HOME")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON document")
     form.add_argument("--csv", action="store_true", help="print the rows as CSV")
@@ -103,12 +106,13 @@ def say_progress(done: int, steps: int) -> None:
 def run_command(args: argparse.Namespace) -> int:
     run = Run.open(args.run)
     if args.print is not None:
-        from dumptui.tui.printing import print_view
+        from dumptui.core.summaries import Summaries
+        from dumptui.tui.printing import Request, print_view
 
         # A reader that went away ends the command quietly, as it ends any filter.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        print_view(run, step_key(args), args)
-        return 0
+        summaries = Summaries(run, Cache(run.root, None if args.no_cache else cache_folder()), args.reward_key)
+        return print_view(Request(run, summaries, step_key(args), args))
     return start_screen(run, args)
 
 

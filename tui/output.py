@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from dumptui.core.tables import Record
 from dumptui.core.text import cell_width, visible
@@ -59,6 +59,27 @@ def to_table(rows: Sequence[Record]) -> str:
     return "\n".join([line(names), *map(line, cells)]) + "\n"
 
 
+class TableWriter:
+    """A table whose rows are written as they come, in columns of given widths, the last as wide as it is."""
+
+    def __init__(self, file: TextIO, widths: Mapping[str, int]) -> None:
+        self._file = file
+        self._widths = widths
+        self._begun = False
+
+    def write(self, row: Record) -> None:
+        if not self._begun:
+            self._begun = True
+            self._line(list(self._widths))
+        self._line([cell(row.get(name)) for name in self._widths])
+
+    def _line(self, cells: Sequence[str]) -> None:
+        widths = self._widths.values()
+        padded = [text + " " * (width - cell_width(text)) for text, width in zip(cells, widths, strict=True)]
+        self._file.write("  ".join(padded).rstrip() + "\n")
+        self._file.flush()
+
+
 def columns(rows: Iterable[Record]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
@@ -82,6 +103,8 @@ def cell(value: object) -> str:
 
 def number(value: float) -> str:
     """Three decimals, or two digits and an exponent where those would hide or stretch it."""
+    if 1e9 <= abs(value) < 1e10:  # seconds since the epoch
+        return f"{value:.3f}"
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if value and not 1e-3 <= abs(value) < 1e5:

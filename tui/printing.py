@@ -3,58 +3,103 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
 
-from dumptui.core import tables, views
+from dumptui.core import health, tables, views
 from dumptui.core.errors import DumpError
-from dumptui.core.join import Step
 from dumptui.core.run import Run, StepKey
+from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import Record
+from dumptui.core.telemetry import Telemetry
 from dumptui.core.tokens import Vocabulary
-from dumptui.tui.output import to_csv, to_json, to_table
+from dumptui.core.workers import Workers
+from dumptui.tui.output import TableWriter, to_csv, to_json, to_table
 
 
-def print_view(run: Run, key: StepKey | None, args: argparse.Namespace) -> None:
-    """Raises DumpError for an unknown step or sample."""
-    if args.print == "steps":
-        rows = list(views.steps(run, args.reward_key))
-        return write(args, rows, {"run": str(run.root), "rows": rows})
-    PRINTERS[args.print](run, views.open_step(run, key), args)
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line. `key` is None for the newest step that can be read."""
+
+    run: Run
+    summaries: Summaries
+    key: StepKey | None
+    args: argparse.Namespace
 
 
-def write(args: argparse.Namespace, rows: Sequence[Record], document: Mapping[str, object]) -> None:
+def print_view(request: Request) -> int:
+    """Print it; the exit code. Raises DumpError for an unknown step or sample."""
+    return VIEWS[request.args.print](request)
+
+
+def write(args: argparse.Namespace, rows: Sequence[Record], document: Mapping[str, object]) -> int:
     if args.json:
         sys.stdout.write(to_json(document) + "\n")
     else:
         sys.stdout.write(to_csv(rows) if args.csv else to_table(rows))
+    return 0
 
 
-def head(step: Step) -> Record:
-    return {"step": step.files.key.step, "evaluation": step.files.key.evaluation}
+def print_steps(request: Request) -> int:
+    run, summaries = request.run, request.summaries
+    unknown = sum(summaries.known(key) is None for key in run.steps)
+    workers = Workers() if unknown >= WORTH_WORKERS else None
+    try:
+        rows = [row for _, row in summaries.rows(run.steps, workers)]
+    finally:
+        if workers is not None:
+            workers.close()
+    return write(request.args, rows, {"run": str(run.root), "rows": rows})
 
 
-def print_samples(run: Run, step: Step, args: argparse.Namespace) -> None:
-    rows = tables.samples(step, args.reward_key)
-    write(args, rows, {**head(step), "rows": rows})
+def print_samples(request: Request) -> int:
+    key, rows = table(request)
+    return write(request.args, rows, {**key._asdict(), "rows": rows})
 
 
-def print_groups(run: Run, step: Step, args: argparse.Namespace) -> None:
-    rows = tables.groups(tables.samples(step, args.reward_key), evaluation=step.files.key.evaluation)
-    write(args, rows, {**head(step), "rows": rows})
+def print_groups(request: Request) -> int:
+    key, samples = table(request)
+    rows = tables.groups(samples, evaluation=key.evaluation)
+    return write(request.args, rows, {**key._asdict(), "rows": rows})
 
 
-def print_batch(run: Run, step: Step, args: argparse.Namespace) -> None:
+def table(request: Request) -> tuple[StepKey, list[Record]]:
+    """The samples table of the step asked for, by default of the newest that can be read and has samples."""
+    if request.key is not None:
+        views.check_step(request.run, request.key)
+        return request.key, request.summaries.samples(request.key)
+    problem: DumpError | None = None
+    for key in views.newest_first(request.run):
+        try:
+            rows = request.summaries.samples(key)
+        except DumpError as error:
+            problem = problem or error
+            continue
+        if rows:
+            return key, rows
+    raise problem or DumpError(request.run.root, "no step has samples")
+
+
+def print_batch(request: Request) -> int:
+    step = views.open_step(request.run, request.key)
     rows = tables.batch(step)
-    write(args, rows, {"step": step.files.key.step, "rows": rows, "coverage": tables.coverage(step)})
+    document = {"step": step.files.key.step, "rows": rows, "coverage": tables.coverage(step)}
+    return write(request.args, rows, document)
 
 
-def print_tokens(run: Run, step: Step, args: argparse.Namespace) -> None:
+def print_tokens(request: Request) -> int:
+    args = request.args
+    step = views.open_step(request.run, request.key)
     chosen = list(step.samples) if args.sample is None else [views.find_sample(step, *args.sample)]
-    documents = list(views.tokens(step, vocabulary(run), chosen))
+    documents = list(views.tokens(step, vocabulary(request.run), chosen))
     if args.json:
-        return write(args, [], documents[0] if args.sample is not None else {**head(step), "rows": documents})
-    write(args, [row for document in documents for row in views.position_rows(document)], {})
+        whole = {**step.files.key._asdict(), "rows": documents}
+        return write(args, [], documents[0] if args.sample is not None else whole)
+    return write(args, [row for document in documents for row in views.position_rows(document)], {})
 
 
 def vocabulary(run: Run) -> Vocabulary | None:
@@ -64,4 +109,51 @@ def vocabulary(run: Run) -> Vocabulary | None:
         return None
 
 
-PRINTERS = {"samples": print_samples, "groups": print_groups, "batch": print_batch, "tokens": print_tokens}
+def print_health(request: Request) -> int:
+    """Row by row as they are found: the first are there at once, however long the run is."""
+    found: list[Record] = []
+    rows = keep(chain(health.health(request.run), streams(request.run)), found)
+    if request.args.json or request.args.csv:
+        write(request.args, list(rows), {"rows": found})
+    else:
+        writer = TableWriter(sys.stdout, {"step": 8, "level": 7, "file": 16, "problem": 60})
+        for row in rows:
+            writer.write(row)
+    return health.exit_code(found)
+
+
+def streams(run: Run) -> Iterator[Record]:
+    """What is wrong with the telemetry: told, but no fault of the dumps."""
+    for path, problem in Telemetry(run.root).problems(everything=True):
+        file = os.path.relpath(path, run.root)
+        yield {"step": None, "evaluation": None, "file": file, "level": "warning", "problem": problem}
+
+
+def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:
+    for row in rows:
+        kept.append(row)
+        yield row
+
+
+def print_metrics(request: Request) -> int:
+    rows = list(Telemetry(request.run.root).metrics.rows(request.args.key))
+    return write(request.args, rows, {"rows": rows})
+
+
+def print_lanes(request: Request) -> int:
+    rows = list(Telemetry(request.run.root).lane_rows())
+    return write(request.args, rows, {"rows": rows})
+
+
+Printer: TypeAlias = Callable[[Request], int]
+
+VIEWS: dict[str, Printer] = {
+    "steps": print_steps,
+    "samples": print_samples,
+    "groups": print_groups,
+    "batch": print_batch,
+    "tokens": print_tokens,
+    "health": print_health,
+    "metrics": print_metrics,
+    "lanes": print_lanes,
+}

@@ -1,0 +1,161 @@
+"""Whether a train row is the sample it was joined to, and its slices lie where the layout says, told by what both files hold.
+
+Both hold the tokens, in full, and mostly the engine's log-probs, sliced over context-parallel ranks in the train files only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dumptui.core.context_parallel import Array, Spans
+from dumptui.core.errors import DumpError
+from dumptui.core.layout import ENGINE, Peers
+from dumptui.core.ptfile import read_all
+from dumptui.core.sample import Sample
+from dumptui.core.shard import Shard
+from dumptui.core.values import Dumped
+
+Verdict: TypeAlias = Literal["same", "other tokens", "moved"]
+
+# Relative and absolute error of a copy rounded to a type; for a type that is not named, those of float8_e5m2.
+ROUNDING = {
+    "float64": (1e-6, 1e-7),
+    "float32": (1e-6, 1e-7),
+    "float16": (2.0**-10, 2.0**-24),
+    "bfloat16": (2.0**-7, 1e-7),
+}
+_COARSEST = (2.0**-2, 2.0**-9)
+# Stands where the rollout file has no number: no log-prob is that large.
+ANYTHING = np.finfo(np.float32).max
+
+
+class Evidence:
+    """Judges the rows of train files; a file is read once, when it is first asked about."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self.samples = samples
+        self._tokens: dict[tuple[int, int], bool | None] = {}
+        self._verdicts: dict[tuple[int, str], list[Verdict]] = {}
+        self._engine: dict[int, list[Array | None]] = {}
+
+    # Tokens -----------------------------------------------------------------------------------------------
+
+    def read_tokens(self, shard: Shard) -> list[Array | None]:
+        """The tokens of every row, None where there are none that can be read."""
+        tensors = [shard.tensor("tokens", row) for row in range(shard.rows)]
+        return read_each(tensors)
+
+    def same_tokens(self, shard: Shard, row: int, position: int) -> bool | None:
+        """Whether a row holds the tokens of a sample; None where it can't be told."""
+        key = id(shard), row
+        if key not in self._tokens:
+            tokens = read_each([shard.tensor("tokens", row)])[0]
+            self._tokens[key] = equal_tokens(tokens, int(shard.responses[row]), self.samples[position])
+        return self._tokens[key]
+
+    # Log-probs --------------------------------------------------------------------------------------------
+
+    def verdicts(self, peers: Peers, shard: Shard, rule: str | None) -> list[Verdict]:
+        """What can be said of each row of a file whose engine log-probs were cut by `rule` (None: they tell nothing)."""
+        key = id(shard), rule or ""
+        if key not in self._verdicts:
+            cp_rank = peers.cp_ranks[peers.shards.index(shard)]
+            agreed = [None] * shard.rows
+            if rule is not None and ENGINE in shard.per_token:
+                agreed = self._agreement(peers, shard, peers.spans(rule, peers.cp_size, cp_rank), read_engine(shard))
+            self._verdicts[key] = [self._verdict(peers, shard, row, agree) for row, agree in enumerate(agreed)]
+        return self._verdicts[key]
+
+    def _verdict(self, peers: Peers, shard: Shard, row: int, agree: bool | None) -> Verdict:
+        position = int(peers.positions[row])
+        if agree or position < 0:
+            return "same"
+        # The rows of the first file were joined by their tokens.
+        if shard is not peers.first and self.same_tokens(shard, row, position) is False:
+            return "other tokens"
+        return "same" if agree is None else "moved"
+
+    def engine_agrees(self, peers: Peers, shard: Shard, held: Spans) -> bool:
+        """Whether a file's slices of the engine's log-probs lie at `held`, going by all rows that are of this attempt."""
+        if id(shard) not in self._engine:
+            self._engine[id(shard)] = read_engine(shard)
+        agreed = self._agreement(peers, shard, held, self._engine[id(shard)])
+        return all(
+            agree is not False or self.same_tokens(shard, row, int(peers.positions[row])) is False
+            for row, agree in enumerate(agreed)
+        )
+
+    def forget_slices(self) -> None:
+        self._engine.clear()
+
+    def _agreement(self, peers: Peers, shard: Shard, held: Spans, parts: Sequence[Array | None]) -> list[bool | None]:
+        """Per row, whether its slice holds the rollout file's values at its places; None where there is nothing to compare."""
+        agreed: list[bool | None] = [None] * shard.rows
+        rows = [row for row, part in enumerate(parts) if part is not None and self._comparable(peers, row, held, part)]
+        if not rows:
+            return agreed
+        there = [self._engine_at(int(peers.positions[row]), held.at(row)) for row in rows]
+        mine = np.concatenate([part for row in rows if (part := parts[row]) is not None])
+        relative, absolute = rounding(shard.columns[ENGINE][rows[0]])
+        equal = same_values(mine, np.concatenate(there), relative, absolute)
+        starts = np.cumsum([0, *(len(part) for part in there[:-1])])
+        for row, same in zip(rows, np.logical_and.reduceat(equal, starts), strict=True):
+            agreed[row] = bool(same)
+        return agreed
+
+    def _comparable(self, peers: Peers, row: int, held: Spans, part: Array) -> bool:
+        position = int(peers.positions[row])
+        if position < 0 or not len(part) or len(part) != held.width[row]:
+            return False
+        full = self.samples[position].rollout_log_probs
+        return full is not None and len(full) == self.samples[position].response_length == peers.first.responses[row]
+
+    def _engine_at(self, position: int, places: tuple[slice, slice]) -> Array:
+        """The rollout file's values; what it holds no number for is equal to anything."""
+        sample = self.samples[position]
+        full = sample.rollout_log_probs
+        assert full is not None
+        if len(sample.unscored):
+            full = full.copy()
+            full[sample.unscored] = ANYTHING
+        return np.concatenate([full[one] for one in places])
+
+
+def read_engine(shard: Shard) -> list[Array | None]:
+    return read_each([shard.tensor(ENGINE, row) for row in range(shard.rows)])
+
+
+def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
+    """The values of each tensor; None where there is none or it can't be read, which is said where its values would be shown."""
+    there = [tensor for tensor in tensors if tensor is not None]
+    try:
+        arrays = iter(read_all(there))
+        return [None if tensor is None else next(arrays) for tensor in tensors]
+    except DumpError:
+        return [None] if len(tensors) == 1 else [read_each([tensor])[0] for tensor in tensors]
+
+
+def equal_tokens(tokens: Array | None, response: int, sample: Sample) -> bool | None:
+    """Media may be expanded in the trainer's prompt; what the model wrote is the same on both sides."""
+    if tokens is None:
+        return None
+    if len(tokens) == sample.total_length:
+        return np.array_equal(tokens, sample.tokens)
+    if len(tokens) > sample.total_length >= sample.response_length == response:
+        tail = len(tokens) - response
+        return np.array_equal(tokens[tail:], sample.tokens[sample.total_length - response :])
+    return None
+
+
+def same_values(part: Array, full: Array, relative: float, absolute: float) -> Array:
+    """Per value, whether two copies of the same log-probs are equal but for the rounding of `part`."""
+    with np.errstate(invalid="ignore"):
+        equal: Array = (part == full) | (np.abs(part - full) <= absolute + relative * np.abs(full))
+    return equal | (np.isnan(part) & np.isnan(full)) | (full == ANYTHING)
+
+
+def rounding(dumped: Dumped) -> tuple[float, float]:
+    return ROUNDING.get(dumped.dtype, _COARSEST)

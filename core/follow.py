@@ -1,0 +1,112 @@
+"""A run that grows, looked at again and again: the one place that lists, reads and remembers, under the one lock.
+
+Listing, stat, offset, read, parse and append are a single transaction, whoever asks: two readers that start from one stale
+offset would append the same records twice. The screen never takes this lock; its one reader thread calls in here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.join import Step, load
+from dumptui.core.run import Entry, Run, StepKey
+from dumptui.core.sample import OnRead
+from dumptui.core.telemetry import Telemetry
+
+T = TypeVar("T")
+
+# A file that can't be read is being written while it changes, and for this long after it last did, by our own clock.
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found. `changed` are the steps whose files are new or other ones than at the look before, `waiting`
+    those that were being written then; `gone` have no files any more. `problem` is why the folder can't be seen at all:
+    what was known of it stands."""
+
+    run: Run
+    changed: tuple[StepKey, ...] = ()
+    waiting: tuple[StepKey, ...] = ()
+    gone: tuple[StepKey, ...] = ()
+    streams: frozenset[str] = frozenset()
+    problem: DumpError | None = None
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.changed or self.waiting or self.gone or self.streams or self.problem)
+
+
+class Follow:
+    """Every method may be called from any thread, and takes the lock for as long as it reads."""
+
+    def __init__(self, root: str | Path, now: Callable[[], float] = time.monotonic) -> None:
+        self._lock = threading.Lock()
+        self._now = now
+        self._run = Run(Path(root))
+        self._seen: dict[StepKey, tuple[Entry, ...]] = {}
+        self._changed_at: dict[StepKey, float] = {}
+        self._grown: set[StepKey] = set()
+        self._unfinished: set[StepKey] = set()
+        self._telemetry = Telemetry(root)
+
+    def look(self) -> Look:
+        """List the run again and read what its streams have gained. Never raises for what a run may do to its folder."""
+        with self._lock:
+            streams = frozenset(self._telemetry.poll())
+            try:
+                run = Run.open(self._run.root)
+            except DumpError as error:
+                return Look(self._run, streams=streams, problem=error)
+            changed, gone = self._compare(run)
+            self._run = run
+            waiting = tuple(key for key in sorted(self._unfinished) if key not in changed)
+            return Look(run, changed, waiting, gone, streams)
+
+    def load(self, key: StepKey, on_read: OnRead | None = None) -> Step:
+        """Join a step of the last look.
+
+        Raises BeingWritten while its files change and PATIENCE seconds longer, then the DumpError itself.
+        """
+        with self._lock:
+            files = self._run.steps.get(key)
+            if files is None:
+                raise DumpError(self._run.root, f"no {key} any more")
+            self._unfinished.discard(key)
+            try:
+                return load(files, on_read)
+            except DumpError as error:
+                raise self._of_its_age(key, error) from error
+
+    def with_telemetry(self, ask: Callable[[Telemetry], T]) -> T:
+        """What `ask` makes of the streams; it must not keep them."""
+        with self._lock:
+            return ask(self._telemetry)
+
+    def _compare(self, run: Run) -> tuple[tuple[StepKey, ...], tuple[StepKey, ...]]:
+        now = self._now()
+        seen = {key: tuple(files.entries()) for key, files in run.steps.items()}
+        changed = tuple(key for key, entries in seen.items() if self._seen.get(key) != entries)
+        if self._seen:
+            self._grown.update(changed)
+        gone = tuple(key for key in self._seen if key not in seen)
+        self._changed_at.update(dict.fromkeys(changed, now))
+        for key in gone:
+            del self._changed_at[key]
+        self._unfinished -= set(gone)
+        self._seen = seen
+        return changed, gone
+
+    def _of_its_age(self, key: StepKey, error: DumpError) -> DumpError:
+        """By our own clock, as file times tell nothing where the writer's is off."""
+        unfinished = isinstance(error, BeingWritten)
+        if self._now() - self._changed_at[key] < PATIENCE and (unfinished or key in self._grown):
+            self._unfinished.add(key)
+            return error if unfinished else BeingWritten(error.path)
+        return DumpError(error.path, "is not whole, and is not written to any more") if unfinished else error

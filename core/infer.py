@@ -1,0 +1,191 @@
+"""The context-parallel layout of dumps that don't record it: the one that fits every file of the step, or none.
+
+A layout fits a column when the width of every slice is the one its rule gives, and, for the engine's log-probs, when every slice holds
+what the rollout file holds at those positions. Layouts that put every value at the same place count as one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dumptui.core.evidence import Evidence, read_each
+from dumptui.core.layout import ENGINE, Peers, edges, take_recorded
+from dumptui.core.shard import Shard
+
+# What is known to be cut, so that its widths tell of the layout.
+SLICED = (
+    "log_probs rollout_log_probs ref_log_probs teacher_log_probs entropy ref_entropy teacher_entropy opd_reverse_kl values "
+    "advantages returns"
+).split()
+CP_SIZES = (*range(1, 17), 24, 32, 48, 64)
+
+
+class Candidate(NamedTuple):
+    """Ranks count `stride` ranks to each context-parallel rank, that is over tensor parallelism: cp rank = rank // stride % cp."""
+
+    cp: int
+    stride: int
+
+    def rank_of(self, shard: Shard) -> int:
+        return shard.rank // self.stride % self.cp
+
+
+def resolve(peers: Sequence[Peers], evidence: Evidence) -> None:
+    """Set cp_size and cp_ranks, or the problem, of every group."""
+    unrecorded = []
+    for group in peers:
+        if all(shard.cp_size is not None for shard in group.shards):
+            take_recorded(group)
+        else:
+            group.cp_ranks = [0] * len(group.shards)
+            unrecorded.append(group)
+    groups = [group for group in unrecorded if group.joined]
+    if groups:
+        infer(groups, evidence)
+
+
+def infer(groups: Sequence[Peers], evidence: Evidence) -> None:
+    search = Search(groups, evidence)
+    found = search.run()
+    evidence.forget_slices()
+    for group in groups:
+        if isinstance(found, str):
+            group.problem = f"the context-parallel layout is not recorded and can't be inferred: {found}"
+        else:
+            group.cp_size, group.inferred = found.cp, found.cp > 1
+            group.cp_ranks = [found.rank_of(shard) for shard in group.shards]
+
+
+class Search:
+    """All layouts tried on the files of one step."""
+
+    def __init__(self, groups: Sequence[Peers], evidence: Evidence) -> None:
+        self.groups = groups
+        self.evidence = evidence
+        held = {name for group in groups for shard in group.shards for name in shard.per_token}
+        self.columns = [name for name in SLICED if name in held] or sorted(held)
+        self._rules: dict[tuple[int, str, int, int], str | None] = {}
+
+    def run(self) -> Candidate | str:
+        """The layout, or why there is none."""
+        fitting = {column: self._fitting(column) for column in self.columns}
+        # A column that no layout fits says nothing of the others; but where the engine's is contradicted, all are.
+        told = [column for column in self.columns if fitting[column] or column == ENGINE]
+        if not told and self.columns:
+            return self._misfit()
+        left = [one for one in self._candidates() if all(one in fitting[column] for column in told)]
+        if not left:
+            return self._misfit()
+        alike = self._alike(left, told)
+        if len(alike) > 1:
+            alike = [same for same in alike if self._copies_agree(same[0], told)]
+        if len(alike) == 1:
+            return min(alike[0])
+        sizes = sorted({min(same).cp for same in alike})
+        if not sizes:
+            return "files that should be copies of one slice differ"
+        return (
+            f"cp {' and '.join(map(str, sizes))} fit with different values"
+            if len(sizes) > 1
+            else "several rank orders fit"
+        )
+
+    def _candidates(self) -> Iterator[Candidate]:
+        highest = max(shard.rank for group in self.groups for shard in group.shards)
+        for cp in CP_SIZES:
+            seen = set()
+            for stride in range(1, highest + 2):
+                one = Candidate(cp, stride)
+                ranks = tuple(one.rank_of(shard) for group in self.groups for shard in group.shards)
+                if ranks not in seen:
+                    seen.add(ranks)
+                    yield one
+
+    def _fitting(self, column: str) -> set[Candidate]:
+        return {one for one in self._candidates() if self._fits(one, column)}
+
+    def _fits(self, candidate: Candidate, column: str) -> bool:
+        return all(
+            self._rule(group, shard, column, candidate.cp, candidate.rank_of(shard)) is not None
+            for group in self.groups
+            for shard in group.shards
+            if column in shard.per_token
+        )
+
+    def _rule(self, group: Peers, shard: Shard, column: str, cp: int, cp_rank: int) -> str | None:
+        """The first rule that a file's column fits as this cp rank."""
+        key = id(shard), column, cp, cp_rank
+        if key not in self._rules:
+            fitting = (rule for rule in group.rules() if self._fits_rule(group, shard, column, cp, cp_rank, rule))
+            self._rules[key] = next(fitting, None)
+        return self._rules[key]
+
+    def _fits_rule(self, group: Peers, shard: Shard, column: str, cp: int, cp_rank: int, rule: str) -> bool:
+        if shard.cp_size is not None and (shard.cp_size, shard.cp_rank) != (cp, cp_rank):
+            return False
+        held, widths = group.spans(rule, cp, cp_rank), shard.widths(column)
+        if column != ENGINE:
+            return bool(((widths < 0) | (group.positions < 0) | (widths == held.width)).all())
+        # The engine's own list may be too short or too long for its sample; that is no matter of the layout.
+        told = (widths >= 0) & [self._has_engine(int(position)) for position in group.positions]
+        return bool((widths == held.width)[told].all()) and self.evidence.engine_agrees(group, shard, held)
+
+    def _has_engine(self, position: int) -> bool:
+        if position < 0:
+            return False
+        sample = self.evidence.samples[position]
+        return sample.rollout_log_probs is None or len(sample.rollout_log_probs) == sample.response_length
+
+    def _alike(self, candidates: Iterable[Candidate], columns: Sequence[str]) -> list[list[Candidate]]:
+        """Candidates that put every value at the same place together."""
+        places: dict[bytes, list[Candidate]] = {}
+        for candidate in candidates:
+            places.setdefault(self._places(candidate, columns), []).append(candidate)
+        return list(places.values())
+
+    def _places(self, candidate: Candidate, columns: Sequence[str]) -> bytes:
+        digest = hashlib.blake2b()
+        for group in self.groups:
+            for shard in group.shards:
+                for column in columns:
+                    if column in shard.per_token:
+                        rank = candidate.rank_of(shard)
+                        rule = self._rule(group, shard, column, candidate.cp, rank)
+                        digest.update(edges(group.spans(rule or "full", candidate.cp, rank)))
+        return digest.digest()
+
+    def _copies_agree(self, candidate: Candidate, columns: Sequence[str]) -> bool:
+        """Whether the files of equal cp rank hold equal values."""
+        return all(
+            self._equal_slices([shard for shard in group.shards if candidate.rank_of(shard) == rank], column)
+            for group in self.groups
+            for rank in range(candidate.cp)
+            for column in columns
+        )
+
+    @staticmethod
+    def _equal_slices(copies: Sequence[Shard], column: str) -> bool:
+        holders = [shard for shard in copies if column in shard.per_token]
+        read = [read_each([shard.tensor(column, row) for row in range(shard.rows)]) for shard in holders]
+        return all(
+            one is None or other is None or np.array_equal(one, other, equal_nan=True)
+            for copy in read[1:]
+            for one, other in zip(read[0], copy, strict=True)
+        )
+
+    def _misfit(self) -> str:
+        """The first width that tells that the files are not simply whole."""
+        for group in self.groups:
+            for shard in group.shards:
+                for column in set(self.columns) & set(shard.per_token):
+                    widths = shard.widths(column)
+                    wrong = np.flatnonzero((widths >= 0) & (widths != group.first.responses) & (group.positions >= 0))
+                    if len(wrong):
+                        row = wrong[0]
+                        holds = f"{shard.path.name} row {row} holds {widths[row]} {column} for {group.first.responses[row]} response tokens"
+                        return f"no layout fits the widths and the rollout file ({holds})"
+        return "the rollout file contradicts every layout"

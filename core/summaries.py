@@ -1,0 +1,108 @@
+"""The rows of the steps and samples tables, worked out once for files that do not change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from dumptui.core import tables
+from dumptui.core.cache import Cache, fingerprint
+from dumptui.core.errors import DumpError
+from dumptui.core.join import Step, load
+from dumptui.core.run import Run, StepFiles, StepKey
+from dumptui.core.tables import Record
+from dumptui.core.workers import BrokenProcessPool, Workers
+
+WORTH_WORKERS = 24  # steps: below, forking and pickling cost more than they save
+_STEPS = "steps"
+
+
+class Summaries:
+    """What is known of a run's steps. A row is kept only of a step whose files are all whole."""
+
+    def __init__(self, run: Run, cache: Cache, reward_key: str | None = None) -> None:
+        self.run = run
+        self.reward_key = reward_key
+        self._cache = cache
+        self._kept = cache.load(_STEPS)
+        self._new = False
+
+    def samples(self, key: StepKey) -> list[Record]:
+        """The samples table of a step. Raises DumpError."""
+        files = self.run.steps[key]
+        name, stamp = f"samples-{key}", self._stamp(files)
+        kept = self._cache.load(name)
+        if kept.get("stamp") == stamp:
+            rows: list[Record] = kept["rows"]
+            return rows
+        step = load(files)
+        rows = tables.samples(step, self.reward_key)
+        if is_whole(step):
+            self._cache.store(name, {"stamp": stamp, "rows": rows})
+        return rows
+
+    def known(self, key: StepKey) -> Record | None:
+        """A step's row without reading anything of it; None when it has to be worked out."""
+        kept = self._kept.get(str(key))
+        if kept is None or kept["stamp"] != self._stamp(self.run.steps[key]):
+            return None
+        row: Record = kept["row"]
+        return row
+
+    def rows(self, keys: Iterable[StepKey], workers: Workers | None = None) -> Iterator[tuple[StepKey, Record]]:
+        """The rows of steps in the order asked for: the known ones as they come, the others worked out."""
+        wanted = list(keys)
+        known = {key: row for key in wanted if (row := self.known(key)) is not None}
+        unknown = [key for key in wanted if key not in known]
+        worked_out = self._work_out(unknown, workers)
+        for key in wanted:
+            if key in known:
+                yield key, known[key]
+                continue
+            row, whole = next(worked_out)
+            if whole:
+                self.keep(key, row)
+            yield key, row
+        self.save()
+
+    def keep(self, key: StepKey, row: Record) -> None:
+        self._kept[str(key)] = {"stamp": self._stamp(self.run.steps[key]), "row": row}
+        self._new = True
+
+    def save(self) -> None:
+        """Write what is new, and forget what is kept of steps that are gone."""
+        if self._new:
+            names = {str(key) for key in self.run.steps}
+            self._kept = {name: kept for name, kept in self._kept.items() if name in names}
+            self._cache.store(_STEPS, self._kept)
+            self._new = False
+
+    def _work_out(self, keys: list[StepKey], workers: Workers | None) -> Iterator[tuple[Record, bool]]:
+        work = partial(summarise, reward_key=self.reward_key)
+        files = [self.run.steps[key] for key in keys]
+        done = 0
+        if workers is not None and len(keys) >= WORTH_WORKERS:
+            try:
+                for answer in workers.map(work, files):
+                    yield answer
+                    done += 1
+            except BrokenProcessPool:  # a worker was killed, for its memory perhaps: go on here
+                pass
+        yield from map(work, files[done:])
+
+    def _stamp(self, files: StepFiles) -> str:
+        return fingerprint(files.entries(), self.reward_key)
+
+
+def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:
+    """A step's row, and whether it stays true as long as the files do not change."""
+    try:
+        step = load(files)
+    except DumpError as error:
+        return tables.unreadable_step(files, error), False
+    return tables.step_row(step, tables.samples(step, reward_key)), is_whole(step)
+
+
+def is_whole(step: Step) -> bool:
+    """No file of the step is damaged: what a young one lacks may be there tomorrow."""
+    return not step.broken and step.rollout_problem is None
