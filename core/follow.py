@@ -1,7 +1,7 @@
 """A run that grows, looked at again and again: the one place that lists, reads and remembers, under the one lock.
 
-Listing, stat, offset, read, parse and append are a single transaction, whoever asks: two readers that start from one stale
-offset would append the same records twice. The screen never takes this lock; its one reader thread calls in here.
+Listing, stat, offset, read, parse and append are a single transaction, whoever asks: two readers that start from one
+stale offset would append the same records twice. The screen never takes this lock; its one reader thread calls in here.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look found. `changed` are the steps whose files are new or other ones than at the look before, `waiting`
-    those that were being written then; `gone` have no files any more. `problem` is why the folder can't be seen at all:
-    what was known of it stands."""
+    """What one look found.
+
+    `changed` are the steps whose files are new or other ones than at the look before, `waiting` those that were being
+    written when they were last tried, `gone` have no files any more. `streams` names the telemetry that has grown.
+    `problem` is why the folder can't be seen at all: what was known of it stands.
+    """
 
     run: Run
     changed: tuple[StepKey, ...] = ()
@@ -57,7 +60,7 @@ class Follow:
         self._telemetry = Telemetry(root)
 
     def look(self) -> Look:
-        """List the run again and read what its streams have gained. Never raises for what a run may do to its folder."""
+        """List the run and its streams again. Never raises for what a run may do to its folder."""
         with self._lock:
             streams = frozenset(self._telemetry.poll())
             try:
