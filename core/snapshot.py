@@ -43,6 +43,11 @@ class Snapshot:
     def size(self) -> int:
         return self.stamp[1]
 
+    @property
+    def resident(self) -> bytes | None:
+        """The whole of a small file."""
+        return self._bytes
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """One descriptor for all reads inside; may be nested, and entered by several threads."""

@@ -25,6 +25,7 @@ class Storages:
     def __init__(self, snapshot: Snapshot, directory: Directory) -> None:
         self._snapshot = snapshot
         self._entries, self._end = directory
+        self._starts: dict[str, int] = {}
         self.byteorder = "little"
         if "byteorder" in self._entries:
             self.byteorder = snapshot.read(*self.extent("byteorder")).decode("latin-1")
@@ -54,6 +55,8 @@ class Storages:
 
     def read_column(self, tensors: Sequence[Tensor]) -> list[NDArray[Any]]:
         """`numpy()` of tensors of this file. Neighbours are read in blocks: 1.5 times as fast from the page cache."""
+        if self._snapshot.resident is not None:
+            return [self._from_memory(tensor, self._snapshot.resident) for tensor in tensors]
         arrays: dict[int, NDArray[Any]] = {}
         with self.reading():
             for block in _blocks(self._places(tensors)):
@@ -78,6 +81,12 @@ class Storages:
         if distance is None:
             raise DumpError(self.path, "its zip directory is damaged: it points at no entry")
         return entry.header + distance, entry.size
+
+    def _from_memory(self, tensor: Tensor, data: bytes) -> NDArray[Any]:
+        at = self._starts.get(tensor.storage)
+        if at is None:
+            at = self._starts[tensor.storage] = self.extent(f"data/{tensor.storage}")[0]
+        return tensor.from_bytes(data, -at)
 
     def _places(self, tensors: Sequence[Tensor]) -> list[_Place]:
         """Where the tensors' storages lie, in file order; without those of which less than half is used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from operator import mul
 from typing import Any, Protocol, TypeAlias
 
@@ -13,6 +14,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 _LARGEST = 1 << 56  # times an item of 16 bytes still fits numpy's 63 bits
 _MOST_DIMENSIONS = 32  # of numpy 1
+_PLAIN = (1,)  # the strides of nearly every tensor
 _REPEATED_BYTES = 64 << 20  # a view may repeat its bytes (expand), but 1 KB must not claim a terabyte
 
 
@@ -37,7 +39,7 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        return math.prod(self.shape)
+        return self.shape[0] if len(self.shape) == 1 else math.prod(self.shape)
 
     def __len__(self) -> int:
         return _first_dimension(self.shape)
@@ -55,7 +57,9 @@ class Tensor:
         """First byte and end of what this view touches in its storage."""
         if 0 in self.shape:
             return 0, 0
-        width = itemsize(self.dtype)
+        width = _ITEMSIZE[self.dtype]
+        if self.stride == _PLAIN:
+            return self.offset * width, (self.offset + self.shape[0]) * width
         last = self.offset + sum(map(mul, self.shape, self.stride)) - sum(self.stride)
         return self.offset * width, (last + 1) * width
 
@@ -66,7 +70,10 @@ class Tensor:
 
     def from_bytes(self, data: bytes | memoryview, start: int) -> NDArray[Any]:
         """The values, copied out of `data`: the bytes of the storage from byte `start` on."""
-        width = itemsize(self.dtype)
+        width = _ITEMSIZE[self.dtype]
+        plain = _NATIVE.get(self.dtype) if self.stride == _PLAIN and self.source.byteorder == "little" else None
+        if plain is not None and self.shape[0]:  # nearly every tensor of a train file: 4 times as fast
+            return np.frombuffer(data, plain, self.shape[0], self.offset * width - start).copy()
         stored = np.dtype(_STORED[self.dtype]).newbyteorder("<" if self.source.byteorder == "little" else ">")
         strides = tuple(step * width for step in self.stride)
         if not self.size:
@@ -171,6 +178,12 @@ _STORED = {
     "bool": "u1", "bfloat16": "u2", **dict.fromkeys(_FLOAT8, "u1"),
 }  # fmt: skip
 
+# Types that need no widening, as numpy has them on a little-endian machine.
+_NATIVE = {
+    name: np.dtype(f"<{code}")
+    for name, code in _STORED.items()
+    if name not in ("bool", "bfloat16", *_FLOAT8) and sys.byteorder == "little"
+}
 _ITEMSIZE = {name: np.dtype(code).itemsize for name, code in _STORED.items()}
 
 DTYPES = tuple(_STORED)
