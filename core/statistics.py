@@ -18,59 +18,65 @@ RESIDUE = 1e-6
 class Masked:
     """The values of a field where the loss mask is 1, and how many each sample has.
 
-    Samples whose field or mask is not `ok` have no statistics: over a part they would be another number under the same name.
+    Samples whose field or mask is not `ok` have no statistics: over a part they would be another number under one name.
     """
 
     def __init__(self, flat: Flat, mask: Flat) -> None:
-        chosen = flat.known & mask.known & (mask.values > 0)
-        before = np.concatenate([[0], np.cumsum(chosen)])
-        self.values: Array = flat.values[chosen].astype(np.float64)
-        self.starts = before[flat.offsets[:-1]]
-        self.filled = before[flat.offsets[1:]] > self.starts
-        self.count = np.where(flat.ok & mask.ok, before[flat.offsets[1:]] - self.starts, 0)
+        self._values = flat.values
+        self._chosen = flat.known & mask.known & (mask.values > 0)
+        self._offsets = flat.offsets
+        self._filled = flat.offsets[1:] > flat.offsets[:-1]
+        self._starts = flat.offsets[:-1][self._filled]
+        counted = self._reduce(np.add, self._chosen.view(np.int8), np.int64)
+        self.count = np.where(flat.ok & mask.ok, counted, 0)
 
     def mean(self) -> list[float | None]:
-        return self._shown(self._reduce(np.add, self.values) / np.maximum(self.count, 1))
+        return self._shown(self._sum(self._values) / np.maximum(self.count, 1))
 
     def mean_abs(self) -> list[float | None]:
-        return self._shown(self._reduce(np.add, np.abs(self.values)) / np.maximum(self.count, 1))
+        return self._shown(self._sum(np.abs(self._values)) / np.maximum(self.count, 1))
 
     def max(self) -> list[float | None]:
-        return self._shown(self._reduce(np.maximum, self.values))
+        return self._shown(self._largest(self._values))
 
     def max_abs(self) -> list[float | None]:
-        return self._shown(self._reduce(np.maximum, np.abs(self.values)))
+        return self._shown(self._largest(np.abs(self._values)))
 
     def std(self) -> list[float | None]:
         """Sample standard deviation (n-1), as torch.std gives it of float32 values; nothing for a single value."""
-        count = np.maximum(self.count, 1)
-        with np.errstate(invalid="ignore"):
-            centre = self._reduce(np.add, self.values) / count
-            spread = self._spread(centre)
-            level = spread <= RESIDUE * np.abs(centre)
-            for at in np.flatnonzero(level & self.filled):
-                start = self.starts[at]
-                centre[at] = torch_mean(self.values[start : start + count[at]].astype(np.float32))
-            spread = self._spread(centre)
-        return self._shown(spread, at_least=2)
+        spreads: list[float | None] = [None] * len(self.count)
+        for at in np.flatnonzero(self.count > 1):
+            cut = slice(self._offsets[at], self._offsets[at + 1])
+            spreads[at] = spread(self._values[cut][self._chosen[cut]])
+        return spreads
 
-    def _spread(self, centre: Array) -> Array:
-        apart = self.values - np.repeat(centre[self.filled], self._lengths())
-        return np.sqrt(self._reduce(np.add, apart**2) / np.maximum(self.count - 1, 1))
+    def _sum(self, values: Array) -> Array:
+        return self._reduce(np.add, np.where(self._chosen, values, values.dtype.type(0)), np.float64)
 
-    def _lengths(self) -> Array:
-        starts = self.starts[self.filled]
-        return np.diff(np.append(starts, len(self.values)))
+    def _largest(self, values: Array) -> Array:
+        return self._reduce(np.maximum, np.where(self._chosen, values, values.dtype.type(-np.inf)), values.dtype)
 
-    def _reduce(self, ufunc: np.ufunc, values: Array) -> Array:
-        out = np.zeros(len(self.starts))
-        if self.filled.any():
-            out[self.filled] = ufunc.reduceat(values, self.starts[self.filled])
+    def _reduce(self, ufunc: np.ufunc, values: Array, dtype: Any) -> Array:
+        """Over each sample's stretch; 0 for an empty one."""
+        out = np.zeros(len(self._filled), dtype)
+        if len(self._starts):
+            with np.errstate(invalid="ignore"):
+                out[self._filled] = ufunc.reduceat(values, self._starts, dtype=dtype)
         return out
 
-    def _shown(self, values: Array, at_least: int = 1) -> list[float | None]:
+    def _shown(self, values: Array) -> list[float | None]:
         numbers: list[Any] = values.tolist()
-        return [value if n >= at_least else None for value, n in zip(numbers, self.count, strict=True)]
+        return [value if n else None for value, n in zip(numbers, self.count, strict=True)]
+
+
+def spread(values: Array) -> float:
+    """torch.std of two or more float32 values."""
+    wide = values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        found = float(np.std(wide, ddof=1))
+        if not found <= RESIDUE * abs(float(wide.mean())):
+            return found
+        return float(np.sqrt(((wide - torch_mean(values.astype(np.float32))) ** 2).sum() / (len(wide) - 1)))
 
 
 def mean(values: Sequence[float | None]) -> float | None:

@@ -100,7 +100,7 @@ def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:
         step = load(files)
     except DumpError as error:
         return tables.unreadable_step(files, error), False
-    return tables.step_row(step, tables.samples(step, reward_key)), is_whole(step)
+    return tables.step_row(step, tables.samples(step, reward_key, brief=True)), is_whole(step)
 
 
 def is_whole(step: Step) -> bool:

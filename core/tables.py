@@ -1,4 +1,7 @@
-"""The rows of the views: samples, groups, batch and steps. Names and formulas are those of the miles dashboard where it has them."""
+"""The rows of the views: samples, groups, batch and steps.
+
+Names and formulas are those of the miles dashboard where it has them.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,18 @@ Record: TypeAlias = dict[str, object]
 SAME_REWARD = 1e-12
 
 
-def samples(step: Step, reward_key: str | None = None) -> list[Record]:
-    """A row a sample in file order. A statistic is over unmasked positions, None where there is none or a slice is missing."""
+def samples(step: Step, reward_key: str | None = None, *, brief: bool = False) -> list[Record]:
+    """A row a sample in file order.
+
+    A statistic is over unmasked positions, None where there is none or a slice is missing. `brief` leaves out all
+    that the step's own row does not need, half of the work.
+    """
     current = current_version(step)
     table = [sample_facts(step, sample, current, reward_key) for sample in step.samples]
     if step.files.key.evaluation:
         for row, dataset, group in zip(table, datasets(step.samples), prompt_groups(step.samples), strict=True):
             row["dataset"], row["prompt_group"] = dataset, group
-    for name, column in statistics(step).items():
+    for name, column in (divergence(step) if brief else statistics(step)).items():
         for row, value in zip(table, column, strict=True):
             row[name] = value
     return table
@@ -101,16 +108,26 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     }
 
 
+def divergence(step: Step) -> dict[str, Sequence[object]]:
+    mask = step.masks()
+    apart, entropy = Masked(step.gather("lp_diff"), mask), Masked(step.gather("entropy"), mask)
+    return {
+        "mean_entropy": entropy.mean(),
+        "mean_abs_lp_diff": apart.mean_abs(),
+        "max_abs_lp_diff": apart.max_abs(),
+    }
+
+
 def statistics(step: Step) -> dict[str, Sequence[object]]:
-    """The per-token columns of the samples table, one value a sample, and what can be said of the fields they are of."""
+    """The per-token columns of the samples table, one value a sample, and what can be said of their fields."""
     mask = step.masks()
     entropy, ref_entropy, difference = (step.gather(name) for name in ("entropy", "ref_entropy", "lp_diff"))
     advantages, returns = step.gather("advantages"), step.gather("returns")
-    apart, advantage, spread = Masked(difference, mask), Masked(advantages, mask), Masked(entropy, mask)
+    apart, advantage, uncertain = Masked(difference, mask), Masked(advantages, mask), Masked(entropy, mask)
     states = [worst_state(step, at, (difference, entropy, ref_entropy, advantages, returns)) for at in mask.positions]
     return {
-        "mean_entropy": spread.mean(),
-        "max_entropy": spread.max(),
+        "mean_entropy": uncertain.mean(),
+        "max_entropy": uncertain.max(),
         "ref_entropy_mean": Masked(ref_entropy, mask).mean(),
         "mean_abs_lp_diff": apart.mean_abs(),
         "max_abs_lp_diff": apart.max_abs(),
@@ -146,7 +163,8 @@ def effective_lengths(mask: Flat) -> list[int | None]:
 def current_version(step: Step) -> int:
     """The weight version of a sample that was written wholly on-policy in this step.
 
-    The counter is raised before the first rollout, so a fresh run's step N is written by version N + 1, a plain counter's by version N.
+    The counter is raised before the first rollout, so a fresh run's step N is written by version N + 1, a plain
+    counter's by version N.
     """
     oldest = [version for sample in step.samples if (version := oldest_version(sample.versions)) is not None]
     return max([step.rollout.step, *oldest])
@@ -176,7 +194,7 @@ def groups(table: Sequence[Record], *, evaluation: bool = False) -> list[Record]
 
     Evals dump no group index: their groups are the runs of equal prompts, numbered over the file.
     """
-    members: dict[tuple[object, object], list[Record]] = {}
+    members: dict[tuple[int | None, int | None], list[Record]] = {}
     for row in table:
         members.setdefault(group_key(row), []).append(row)
     key = reward_column(table, evaluation)
@@ -199,7 +217,9 @@ def reward_column(table: Sequence[Record], evaluation: bool) -> str:
 
 
 def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], key: str) -> Record:
-    """`zero_std` is the dashboard's flag, which is set for a single reward too; `zero_std_known` tells whether there are two to compare."""
+    """`zero_std` is the dashboard's flag, which is set for a single reward too; `zero_std_known` tells whether there
+    are two to compare.
+    """
     rewards = floats(rows, key)
     centre, spread = mean(rewards), std(rewards)
     rewarded = sum(reward is not None for reward in rewards)
@@ -220,7 +240,9 @@ def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], ke
 
 
 def episode_mean(table: Sequence[Record], key: str) -> float | None:
-    """The mean over executions of the mean reward of an execution's samples: siblings of one execution count once together."""
+    """The mean over executions of the mean reward of an execution's samples: siblings of one execution count once
+    together.
+    """
     episodes: dict[object, list[float | None]] = {}
     for at, (row, reward) in enumerate(zip(table, floats(table, key), strict=True)):
         name = row["execution"], row.get("dataset"), row["sample_index"]

@@ -1,7 +1,7 @@
 """The float32 mean as torch's CPU kernel rounds it.
 
-`torch.std` measures the spread around this mean, so values that are all equal show the residue of its sum, 1e-7 or so, instead of 0. The
-dashboard's `adv_std` is that number; ours is computed alike, so that the two can be held against each other.
+`torch.std` measures the spread around this mean, so values that are all equal show the residue of its sum, 1e-7 or so,
+instead of 0. The dashboard's `adv_std` is that number; ours is computed alike, so that the two can be compared.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ _LEVELS = 4  # partial sums of partial sums
 
 def torch_mean(values: Array) -> np.float32:
     """Mean of a flat, non-empty float32 array."""
-    registers = len(values) // _LANES
-    vectors = values[: registers * _LANES].reshape(registers, _LANES)
+    width = _LANES if len(values) >= _LANES else 1
+    registers = len(values) // width
+    vectors = values[: registers * width].reshape(registers, width)
     whole = registers // _ROWS * _ROWS
-    sums = _cascade(vectors[:whole].reshape(-1, _ROWS, _LANES))
+    sums = _cascade(vectors[:whole].reshape(-1, _ROWS, width))
     lanes = _in_order(np.concatenate([sums[:1], vectors[whole:], sums[1:]]))
-    total = _in_order(np.concatenate([np.zeros(1, np.float32), values[registers * _LANES :], lanes]))
+    total = _in_order(np.concatenate([np.zeros(1, np.float32), values[registers * width :], lanes]))
     return np.float32(total / np.float32(len(values)))
 
 
 def _cascade(rows: Array) -> Array:
-    """Sum over the first axis in blocks, blocks of blocks and so on; what fills no block of a level stays on that level."""
+    """Sum over the first axis in blocks, blocks of blocks and so on; what fills no block of a level stays there."""
     power = max(4, int(np.ceil(np.log2(max(len(rows), 1)))) // _LEVELS)
     step = 1 << power
     levels = []

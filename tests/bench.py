@@ -1,0 +1,184 @@
+"""Time and memory, in one table: `make bench`. Every figure stands beside what it is measured against, in one run.
+
+The runs BIG (1.2 GB) and MANY (1,200 files) are written to bench/ once by the generator beside the shared runs, and LONG
+(5,000 steps) is made of links to the files of MANY. The lines of the command line come from the shared bench.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import select
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from dumptui.core.run import Run, StepKey
+from dumptui.tui.app import DumpTui
+from tests.screen import Terminal, press, until
+
+ROOT = Path(__file__).parents[1]
+CHECK = ROOT.parent / "shared" / "check"
+RUNS = ROOT / "bench"
+EMPTY = """
+from textual.app import App
+from textual.widgets import Static
+class Empty(App):
+    def compose(self): yield Static("|Δ|")
+Empty().run()
+"""
+TIMES = 5
+
+
+def main() -> None:
+    RUNS.mkdir(exist_ok=True)
+    big, many = made("big"), made("many")
+    long = linked(many, RUNS / "long", 5000)
+    subprocess.run([sys.executable, CHECK / "bench.py", big, many, "--python", sys.executable], check=True)
+    print(f"\n{'in the app, at 120x40':44}{'measured':>14}{'budget':>14}")
+    paints(big, many, long)
+    keys(big)
+    asyncio.run(inside(big))
+    idle(many)
+
+
+def made(preset: str) -> Path:
+    if not (RUNS / preset).exists():
+        subprocess.run([sys.executable, CHECK / "make_run.py", RUNS / preset, "--preset", preset], check=True)
+    return RUNS / preset
+
+
+def linked(source: Path, target: Path, steps: int) -> Path:
+    """A run of any number of steps without its bytes; the numbers inside its files are those of `source`."""
+    if not target.exists():
+        have = len(Run.open(source).steps)
+        for folder in ("rollout_data", "train_data"):
+            (target / folder).mkdir(parents=True)
+            for path in (source / folder).iterdir():
+                step, _, rest = path.stem.partition("_")
+                for number in range(int(step), steps, have):
+                    os.link(path, target / folder / f"{number}{'_' * bool(rest)}{rest}.pt")
+    return target
+
+
+def line(name: str, measured: str, budget: str) -> None:
+    print(f"{name:44}{measured:>14}{budget:>14}", flush=True)
+
+
+# In a real terminal ---------------------------------------------------------------------------------------------
+
+
+def paints(*runs: Path) -> None:
+    """From the start of the process to the first paint of its content, beside a Textual app that shows one line."""
+    with tempfile.TemporaryDirectory() as cache:
+        empty = first_paint([], EMPTY, cache)
+        line("first paint, an empty Textual app", f"{empty:.0f} ms", "")
+        for run in runs:
+            ours = first_paint([run], "", cache)
+            line(f"first paint of {run.name.upper()}, over that", f"{ours - empty:+.0f} ms", "+200 ms")
+
+
+def first_paint(words: list[Path], code: str, cache: str) -> float:
+    times = []
+    for _ in range(TIMES):
+        begun = time.perf_counter()
+        with Terminal(*words, env={"XDG_CACHE_HOME": cache}, code=code) as terminal:
+            terminal.until("|Δ|")
+            times.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(times)
+
+
+def keys(big: Path) -> None:
+    """From a key to the last byte it makes dumptui write, while a step of BIG is read and afterwards."""
+    with tempfile.TemporaryDirectory() as cache, Terminal(big, env={"XDG_CACHE_HOME": cache}) as terminal:
+        terminal.until("|Δ|")
+        line("key while BIG loads, worst of 20", worst(terminal, ["tab", "a", "m", "2", "1"] * 4), "50 ms")
+        terminal.until("samples in")
+        line("key in Rollout, worst of 20", worst(terminal, ["down", "up", "a", "m"] * 5), "50 ms")
+
+
+def worst(terminal: Terminal, pressed: list[str]) -> str:
+    times, sizes = [], []
+    for key in pressed:
+        took, size = cost(terminal, key)
+        times.append(took)
+        sizes.append(size)
+    return f"{max(times) * 1000:.0f} ms {max(sizes) / 1000:.0f} kB"
+
+
+def cost(terminal: Terminal, key: str, quiet: float = 0.15) -> tuple[float, int]:
+    """Seconds to the last byte that a key made it write, and how many. The emulator, slower than we are, is not fed."""
+    begun = last = time.perf_counter()
+    terminal.press(key)
+    written = 0
+    while select.select([terminal.master], [], [], quiet)[0]:
+        written += len(os.read(terminal.master, 1 << 16))
+        last = time.perf_counter()
+    return last - begun, written
+
+
+def idle(many: Path, seconds: float = 60.0) -> None:
+    with Terminal(many, "--follow") as terminal:
+        terminal.until("samples in")
+        terminal.settle(3)
+        before = cpu(terminal.process.pid)
+        written = len(terminal.read(seconds))
+        used = (cpu(terminal.process.pid) - before) / seconds
+        line(f"idle --follow of MANY over {seconds:.0f} s", f"{used:.2%} cpu", "1 %")
+        line("  bytes written meanwhile", f"{written} B", "0 B")
+
+
+def cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# In this process ------------------------------------------------------------------------------------------------
+
+
+async def inside(big: Path) -> None:
+    app = DumpTui(Run.open(big), StepKey(0), None, None, None)
+    async with app.run_test(size=(120, 40)) as pilot:
+        with stalls() as worst_stall:
+            await until(pilot, lambda: app.loaded is not None)
+        line("event loop, worst stall while BIG loads", f"{worst_stall():.0f} ms", "30 ms")
+        await press(pilot, "enter")
+        opening = []
+        for _ in range(8):
+            begun = time.perf_counter()
+            shown = app.tokens.opened
+            await press(pilot, "enter" if app.pane == "rollout" else "n")
+            await until(pilot, lambda: app.tokens.opened is not shown)
+            opening.append((time.perf_counter() - begun) * 1000)
+        line("next sample of a loaded step, median", f"{statistics.median(opening):.0f} ms", "60 ms")
+    line("memory after it", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB", "")
+
+
+@contextmanager
+def stalls() -> Iterator[Callable[[], float]]:
+    """The longest that the event loop did not come round, beyond the 5 ms it was asked to sleep."""
+    lags = [0.0]
+
+    async def tick() -> None:
+        while True:
+            begun = time.perf_counter()
+            await asyncio.sleep(0.005)
+            lags.append((time.perf_counter() - begun - 0.005) * 1000)
+
+    task = asyncio.ensure_future(tick())
+    try:
+        yield lambda: float(np.max(lags))
+    finally:
+        task.cancel()
+
+
+if __name__ == "__main__":
+    main()
