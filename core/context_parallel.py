@@ -1,9 +1,9 @@
 """Which response positions a context-parallel (cp) rank holds, and putting its slices back.
 
-The sequence is cut into 2·W chunks; rank r of W holds chunks r and 2W-1-r (zigzag), whatever attention kernel ran. The
-log-prob of the token at position p comes from the logit at p-1, so a chunk of logits [lo, hi) holds the response positions
-[lo-(P-1), hi-(P-1)), P being the prompt length. Chunks count the padded length of the batch in the bshd format and the
-sample's own length in thd.
+The sequence is cut into 2·W chunks; rank r of W holds chunks r and 2W-1-r (zigzag), whatever attention kernel ran.
+The log-prob of the token at position p comes from the logit at p-1, so a chunk of logits [lo, hi) holds the response
+positions [lo-(P-1), hi-(P-1)), P being the prompt length. Chunks count the padded length of the batch in the bshd
+format and the sample's own length in thd.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ class MissingRank(ValueError):
 
 
 class Spans(NamedTuple):
-    """The two half-open response intervals of one rank, one entry a sample. The stored slice is the first, then the second."""
+    """The two half-open response intervals of one rank, one entry a sample.
+
+    The stored slice is the first, then the second.
+    """
 
     first_start: Ints
     first_stop: Ints
@@ -46,9 +49,9 @@ def spans(
 ) -> Spans:
     """The response positions that `cp_rank` holds of each sample.
 
-    `total` and `response` are lengths in tokens, one a sample; `padded` is the padded length (`max_seq_lens`) in the bshd
-    format and None in thd. A run without context parallelism (`cp_size` 1) holds everything, also the first token of an
-    empty prompt, which has no logit and which no rank of a larger `cp_size` holds.
+    `total` and `response` are lengths in tokens, one a sample; `padded` is the padded length (`max_seq_lens`) in the
+    bshd format and None in thd. A run without context parallelism (`cp_size` 1) holds everything, also the first
+    token of an empty prompt, which has no logit and which no rank of a larger `cp_size` holds.
     """
     total, response = np.atleast_1d(np.asarray(total, np.int64)), np.atleast_1d(np.asarray(response, np.int64))
     if cp_size == 1:
@@ -77,8 +80,8 @@ def split(values: Array, total: int, cp_size: int, padded: int | None = None) ->
 def assemble(slices: Sequence[Array | None], total: int, response: int, padded: int | None = None) -> Array:
     """One sample's values (length R) from the slice of every rank, in rank order.
 
-    Raises MissingRank when a slice is None, also an empty one, and ValueError when a slice has another width than the rule
-    gives, or the rule gives a token to no rank.
+    Raises MissingRank when a slice is None, also an empty one, and ValueError when a slice has another width than the
+    rule gives, or the rule gives a token to no rank.
     """
     missing = [rank for rank, part in enumerate(slices) if part is None]
     if missing:

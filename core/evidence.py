@@ -1,6 +1,8 @@
-"""Whether a train row is the sample it was joined to, and its slices lie where the layout says, told by what both files hold.
+"""Whether a train row is the sample it was joined to, and its slices lie where the layout says, told by what both
+files hold.
 
-Both hold the tokens, in full, and mostly the engine's log-probs, sliced over context-parallel ranks in the train files only.
+Both hold the tokens, in full, and mostly the engine's log-probs, sliced over context-parallel ranks in the train
+files only.
 """
 
 from __future__ import annotations
@@ -59,11 +61,11 @@ class Evidence:
     # Log-probs --------------------------------------------------------------------------------------------
 
     def verdicts(self, peers: Peers, shard: Shard, rule: str | None) -> list[Verdict]:
-        """What can be said of each row of a file whose engine log-probs were cut by `rule` (None: they tell nothing)."""
+        """What can be said of each row of a file whose engine log-probs were cut by `rule`; None tells nothing."""
         key = id(shard), rule or ""
         if key not in self._verdicts:
             cp_rank = peers.cp_ranks[peers.shards.index(shard)]
-            agreed = [None] * shard.rows
+            agreed: list[bool | None] = [None] * shard.rows
             if rule is not None and ENGINE in shard.per_token:
                 agreed = self._agreement(peers, shard, peers.spans(rule, peers.cp_size, cp_rank), read_engine(shard))
             self._verdicts[key] = [self._verdict(peers, shard, row, agree) for row, agree in enumerate(agreed)]
@@ -79,7 +81,9 @@ class Evidence:
         return "same" if agree is None else "moved"
 
     def engine_agrees(self, peers: Peers, shard: Shard, held: Spans) -> bool:
-        """Whether a file's slices of the engine's log-probs lie at `held`, going by all rows that are of this attempt."""
+        """Whether a file's slices of the engine's log-probs lie at `held`, going by all rows that are of this
+        attempt.
+        """
         if id(shard) not in self._engine:
             self._engine[id(shard)] = read_engine(shard)
         agreed = self._agreement(peers, shard, held, self._engine[id(shard)])
@@ -92,7 +96,9 @@ class Evidence:
         self._engine.clear()
 
     def _agreement(self, peers: Peers, shard: Shard, held: Spans, parts: Sequence[Array | None]) -> list[bool | None]:
-        """Per row, whether its slice holds the rollout file's values at its places; None where there is nothing to compare."""
+        """Per row, whether its slice holds the rollout file's values at its places; None where there is nothing to
+        compare.
+        """
         agreed: list[bool | None] = [None] * shard.rows
         rows = [row for row, part in enumerate(parts) if part is not None and self._comparable(peers, row, held, part)]
         if not rows:
@@ -129,7 +135,9 @@ def read_engine(shard: Shard) -> list[Array | None]:
 
 
 def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
-    """The values of each tensor; None where there is none or it can't be read, which is said where its values would be shown."""
+    """The values of each tensor; None where there is none or it can't be read, which is said where its values would
+    be shown.
+    """
     there = [tensor for tensor in tensors if tensor is not None]
     try:
         arrays = iter(read_all(there))
@@ -154,7 +162,8 @@ def same_values(part: Array, full: Array, relative: float, absolute: float) -> A
     """Per value, whether two copies of the same log-probs are equal but for the rounding of `part`."""
     with np.errstate(invalid="ignore"):
         equal: Array = (part == full) | (np.abs(part - full) <= absolute + relative * np.abs(full))
-    return equal | (np.isnan(part) & np.isnan(full)) | (full == ANYTHING)
+        equal |= (np.isnan(part) & np.isnan(full)) | (full == ANYTHING)
+    return equal
 
 
 def rounding(dumped: Dumped) -> tuple[float, float]:

@@ -19,7 +19,8 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 class Flat:
     """A per-token field of several samples end to end.
 
-    Sample i of `positions` has values[offsets[i]:offsets[i+1]], one a response token; `known` is False where there is no value (NaN is one).
+    Sample i of `positions` has values[offsets[i]:offsets[i+1]], one a response token; `known` is False where there is
+    no value (NaN is one).
     """
 
     name: str

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from dumptui.core.errors import BeingWritten, DumpError
-from dumptui.core.join import Step, load
+from dumptui.core.join import Step, load, read_shards
 from dumptui.core.mirror import mirror_index
 from dumptui.core.ranks import Ranks, changes, describe_layout, in_words, missing_ranks, ranks_of
 from dumptui.core.run import Run, StepFiles, StepKey, is_young
@@ -70,8 +70,8 @@ def _record(root: Path, finding: Finding) -> Record:
 
 
 def _printable(text: str) -> str:
-    """A file name need not be text: bytes that are none become a replacement mark."""
-    return os.fsencode(text).decode(errors="replace")
+    """A file name need not be text: bytes of it that are none become replacement marks."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
 # What the listing tells ----------------------------------------------------------------------------------------------
@@ -172,17 +172,17 @@ def _oldest(files: StepFiles) -> float:
 
 def read(files: StepFiles, missing: Ranks, seen: set[str]) -> Iterator[Finding]:
     """Read a step and say what is wrong with it. `seen` keeps what is told of a run only once."""
-    yield from _mirror(files)
     yield from _torn(files)
     try:
         step = load(files)
     except DumpError as error:
-        if files.rollout is not None:
-            yield _unreadable(files.key, error)
+        found = [error] if files.rollout is not None else []
+        yield from (_unreadable(files.key, error) for error in found + read_shards(files, None)[1])
         return
     if step.rollout_problem is not None and files.rollout is not None:
         problem = f"{step.rollout_problem.problem}; read from its parquet mirror instead"
         yield Finding("error", problem, files.key, files.rollout.path)
+    yield from _mirror(step)
     yield from (_unreadable(files.key, error) for error in step.broken)
     yield from _contents(step)
     yield from _coverage(step, missing)
@@ -198,12 +198,17 @@ def _unreadable(key: StepKey, error: DumpError) -> Finding:
     return Finding("info" if isinstance(error, BeingWritten) else "error", error.problem, key, Path(error.path))
 
 
-def _mirror(files: StepFiles) -> Iterator[Finding]:
-    if files.mirror is not None:
-        try:
-            mirror_index(files.mirror.path)
-        except DumpError as error:
-            yield _unreadable(files.key, error)
+def _mirror(step: Step) -> Iterator[Finding]:
+    mirror = step.files.mirror
+    if mirror is None or step.rollout.path == mirror.path:
+        return
+    try:
+        mirrored = list(mirror_index(mirror.path).iter_rows())
+    except DumpError as error:
+        yield _unreadable(step.files.key, error)
+        return
+    if mirrored != [(one.index, one.response_length, one.total_length) for one in step.samples]:
+        yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
 
 
 def _torn(files: StepFiles) -> Iterator[Finding]:
@@ -226,8 +231,9 @@ def _contents(step: Step) -> Iterator[Finding]:
         yield from (Finding("error", note, key, step.rollout.path) for note in step.rollout.notes)
     if not step.samples:
         yield Finding("info", "holds no samples", key, step.rollout.path)
+    notes = dict.fromkeys((shard.path, note) for shard in step.shards for note in shard.notes)
+    yield from (Finding("error", note, key, path) for path, note in notes)
     for shard in step.shards:
-        yield from (Finding("error", note, key, shard.path) for note in shard.notes)
         if shard.path.stem.isdecimal() and "format_version" not in shard.file.root:
             yield Finding("warning", "no rank in its name: ranks may have overwritten each other", key, shard.path)
     if step.orphans:

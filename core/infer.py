@@ -1,7 +1,8 @@
 """The context-parallel layout of dumps that don't record it: the one that fits every file of the step, or none.
 
-A layout fits a column when the width of every slice is the one its rule gives, and, for the engine's log-probs, when every slice holds
-what the rollout file holds at those positions. Layouts that put every value at the same place count as one.
+A layout fits a column when the width of every slice is the one its rule gives, and, for the engine's log-probs, when
+every slice holds what the rollout file holds at those positions. Layouts that put every value at the same place count
+as one.
 """
 
 from __future__ import annotations
@@ -18,14 +19,25 @@ from dumptui.core.shard import Shard
 
 # What is known to be cut, so that its widths tell of the layout.
 SLICED = (
-    "log_probs rollout_log_probs ref_log_probs teacher_log_probs entropy ref_entropy teacher_entropy opd_reverse_kl values "
-    "advantages returns"
-).split()
+    "log_probs",
+    "rollout_log_probs",
+    "ref_log_probs",
+    "teacher_log_probs",
+    "entropy",
+    "ref_entropy",
+    "teacher_entropy",
+    "opd_reverse_kl",
+    "values",
+    "advantages",
+    "returns",
+)
 CP_SIZES = (*range(1, 17), 24, 32, 48, 64)
 
 
 class Candidate(NamedTuple):
-    """Ranks count `stride` ranks to each context-parallel rank, that is over tensor parallelism: cp rank = rank // stride % cp."""
+    """Ranks count `stride` ranks to each context-parallel rank, that is over tensor parallelism: cp rank = rank //
+    stride % cp.
+    """
 
     cp: int
     stride: int
@@ -72,14 +84,15 @@ class Search:
 
     def run(self) -> Candidate | str:
         """The layout, or why there is none."""
+        misfit = self._misfit()
+        if misfit is None:
+            return Candidate(1, 1)
         fitting = {column: self._fitting(column) for column in self.columns}
         # A column that no layout fits says nothing of the others; but where the engine's is contradicted, all are.
         told = [column for column in self.columns if fitting[column] or column == ENGINE]
-        if not told and self.columns:
-            return self._misfit()
-        left = [one for one in self._candidates() if all(one in fitting[column] for column in told)]
+        left = [one for one in self._candidates() if told and all(one in fitting[column] for column in told)]
         if not left:
-            return self._misfit()
+            return f"no layout fits the widths and the rollout file ({misfit})"
         alike = self._alike(left, told)
         if len(alike) > 1:
             alike = [same for same in alike if self._copies_agree(same[0], told)]
@@ -88,11 +101,8 @@ class Search:
         sizes = sorted({min(same).cp for same in alike})
         if not sizes:
             return "files that should be copies of one slice differ"
-        return (
-            f"cp {' and '.join(map(str, sizes))} fit with different values"
-            if len(sizes) > 1
-            else "several rank orders fit"
-        )
+        fit = f"cp {' and '.join(map(str, sizes))}" if len(sizes) > 1 else f"several rank orders of cp {sizes[0]}"
+        return f"{fit} fit with different values"
 
     def _candidates(self) -> Iterator[Candidate]:
         highest = max(shard.rank for group in self.groups for shard in group.shards)
@@ -151,41 +161,43 @@ class Search:
         digest = hashlib.blake2b()
         for group in self.groups:
             for shard in group.shards:
+                rank = candidate.rank_of(shard)
                 for column in columns:
                     if column in shard.per_token:
-                        rank = candidate.rank_of(shard)
                         rule = self._rule(group, shard, column, candidate.cp, rank)
                         digest.update(edges(group.spans(rule or "full", candidate.cp, rank)))
         return digest.digest()
 
     def _copies_agree(self, candidate: Candidate, columns: Sequence[str]) -> bool:
-        """Whether the files of equal cp rank hold equal values."""
-        return all(
-            self._equal_slices([shard for shard in group.shards if candidate.rank_of(shard) == rank], column)
-            for group in self.groups
-            for rank in range(candidate.cp)
-            for column in columns
-        )
+        """Whether the files that the layout makes copies of one slice hold equal values."""
+        for group in self.groups:
+            first: dict[tuple[int, str], Shard] = {}
+            for shard in group.shards:
+                for column in columns:
+                    if column in shard.per_token:
+                        copy = first.setdefault((candidate.rank_of(shard), column), shard)
+                        if copy is not shard and not equal_columns(copy, shard, column):
+                            return False
+        return True
 
-    @staticmethod
-    def _equal_slices(copies: Sequence[Shard], column: str) -> bool:
-        holders = [shard for shard in copies if column in shard.per_token]
-        read = [read_each([shard.tensor(column, row) for row in range(shard.rows)]) for shard in holders]
-        return all(
-            one is None or other is None or np.array_equal(one, other, equal_nan=True)
-            for copy in read[1:]
-            for one, other in zip(read[0], copy, strict=True)
-        )
-
-    def _misfit(self) -> str:
-        """The first width that tells that the files are not simply whole."""
+    def _misfit(self) -> str | None:
+        """The first slice that is not a whole response."""
         for group in self.groups:
             for shard in group.shards:
-                for column in set(self.columns) & set(shard.per_token):
-                    widths = shard.widths(column)
-                    wrong = np.flatnonzero((widths >= 0) & (widths != group.first.responses) & (group.positions >= 0))
+                for column in self.columns:
+                    if column not in shard.per_token:
+                        continue
+                    widths, responses = shard.widths(column), group.first.responses
+                    wrong = np.flatnonzero((widths >= 0) & (widths != responses) & (group.positions >= 0))
                     if len(wrong):
                         row = wrong[0]
-                        holds = f"{shard.path.name} row {row} holds {widths[row]} {column} for {group.first.responses[row]} response tokens"
-                        return f"no layout fits the widths and the rollout file ({holds})"
-        return "the rollout file contradicts every layout"
+                        of = f"for {responses[row]} response tokens"
+                        return f"{shard.path.name} row {row} holds {widths[row]} {column} {of}"
+        return None
+
+
+def equal_columns(one: Shard, other: Shard, column: str) -> bool:
+    mine, theirs = (read_each([shard.tensor(column, row) for row in range(shard.rows)]) for shard in (one, other))
+    return all(
+        a is None or b is None or np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, theirs, strict=True)
+    )

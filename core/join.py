@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -15,7 +15,7 @@ from dumptui.core.evidence import Evidence, read_each, rounding
 from dumptui.core.flat import Flat, empty, overlay, ratio
 from dumptui.core.infer import resolve
 from dumptui.core.layout import ENGINE, Cut, Peers, find_cut, group_peers
-from dumptui.core.match import Matcher, Row
+from dumptui.core.match import Matcher, Row, raw_rewards
 from dumptui.core.mirror import read_samples_of
 from dumptui.core.placing import place
 from dumptui.core.run import StepFiles, read_file
@@ -101,7 +101,10 @@ class Step:
     # Masks -----------------------------------------------------------------------------------------------------
 
     def masks(self, positions: Ints | None = None) -> Flat:
-        """The loss mask: the trainer's where there is a train row, else the sample's, else all ones. Known where its length fits."""
+        """The loss mask: the trainer's where there is a train row, else the sample's, else all ones.
+
+        Known where its length fits.
+        """
         out = self._empty("loss_mask", self._all(positions), np.int8)
         trained = self._train_masks(out.positions)
         for at, position in enumerate(out.positions):
@@ -143,7 +146,10 @@ class Step:
     # Fields ----------------------------------------------------------------------------------------------------
 
     def gather(self, name: str, positions: Ints | None = None) -> Flat:
-        """A field of the given samples, all by default, unmasked. Never raises for what a file holds: the states say it."""
+        """A field of the given samples, all by default, unmasked.
+
+        Never raises for what a file holds: the states say it.
+        """
         wanted = self._all(positions)
         if name == ENGINE:
             return self._engine(wanted)
@@ -204,9 +210,11 @@ class Step:
         return out
 
     def _compared(self, positions: Ints) -> Flat:
-        """The engine's log-probs to subtract: the train files' copy, which has the trainer's precision, else the rollout file's.
+        """The engine's log-probs to subtract: the train files' copy, which has the trainer's precision, else the
+        rollout file's.
 
-        A copy coarser than the trainer's own log-probs would show its rounding as divergence, so then the rollout file's is taken.
+        A copy coarser than the trainer's own log-probs would show its rounding as divergence, so then the rollout
+        file's is taken.
         """
         out = self._engine(positions)
         copy = self._from_train(ENGINE, ENGINE, positions)
@@ -312,7 +320,8 @@ def fit_end(values: Array, length: int) -> Array:
 def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
     """Read and join a step. A train file that can't be read costs itself.
 
-    Raises DumpError when the rollout file can't be read and nothing stands in for it, BeingWritten when it is not whole yet.
+    Raises DumpError when the rollout file can't be read and nothing stands in for it, BeingWritten when it is not
+    whole yet.
     """
     shards, broken = read_shards(files, on_read)
     rollout, problem = read_samples_of(files, shards, on_read)
@@ -322,6 +331,7 @@ def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
     for group in peers:
         matcher.add(group)
     resolve(peers, evidence)
+    joined = [shard for group in peers if group.joined for shard in group.shards]
     return Step(
         files=files,
         rollout=rollout,
@@ -330,7 +340,7 @@ def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
         peers=peers,
         rows=matcher.rows,
         orphans=matcher.orphans,
-        raw_rewards=raw_rewards(shards, matcher.rows) if files.rollout or files.mirror else None,
+        raw_rewards=raw_rewards(joined, rollout.samples, matcher.rows) if files.rollout or files.mirror else None,
         evidence=evidence,
         notes=[*rollout.notes, *(f"{shard.path.name}: {note}" for shard in shards for note in shard.notes)],
         rollout_problem=problem,
@@ -346,20 +356,3 @@ def read_shards(files: StepFiles, on_read: OnRead | None) -> tuple[list[Shard], 
         except DumpError as error:
             broken.append(error)
     return shards, broken
-
-
-def raw_rewards(shards: Sequence[Shard], rows: Sequence[Row | None]) -> list[object] | None:
-    """The batch-global `raw_reward` column by position in the rollout file; None without one whose length fits.
-
-    It counts the whole rollout file, or only the samples that were trained.
-    """
-    trained = [position for position, row in enumerate(rows) if row is not None]
-    for length, places in ((len(rows), range(len(rows))), (len(trained), trained)):
-        for shard in shards:
-            column = shard.columns.get("raw_reward")
-            if isinstance(column, (list, tuple)) and len(column) == length:
-                found: list[object] = [None] * len(rows)
-                for place_, value in zip(places, column, strict=True):
-                    found[place_] = value
-                return found
-    return None

@@ -1,5 +1,5 @@
-"""How the files of a step divide its samples: which are peers of one data-parallel shard, which context-parallel (cp) rank each is,
-and by which rule the slices of a column were cut.
+"""How the files of a step divide its samples: which are peers of one data-parallel shard, which context-parallel (cp)
+rank each is, and by which rule the slices of a column were cut.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ ENGINE = "rollout_log_probs"
 # Cut by the thd rule even in bshd runs by some advantage estimators, so the format of the run doesn't say how.
 EITHER_RULE = frozenset(("advantages", "returns"))
 FORMATS = ("thd", "bshd")
-# Rows whose tokens tell two files with the same indices and lengths apart: other attempts and siblings differ in nearly all of them.
+# Rows whose tokens tell two files with the same indices and lengths apart: other attempts and siblings differ in
+# nearly all of them.
 _PROBED_ROWS = 4
 
 
@@ -25,8 +26,8 @@ _PROBED_ROWS = 4
 class Peers:
     """The files of one data-parallel shard: equal rows on every tensor, pipeline and context-parallel rank.
 
-    `positions` gives for each row the sample's position in the rollout file, -1 where it has none. `problem` is why nothing
-    that is sliced over context-parallel ranks can be placed.
+    `positions` gives for each row the sample's position in the rollout file, -1 where it has none. `problem` is why
+    nothing that is sliced over context-parallel ranks can be placed.
     """
 
     shards: list[Shard]
@@ -129,7 +130,9 @@ def recorded_problem(group: Peers, sizes: set[int]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a column was cut in the whole step: the rules that fit every slice and place it differently, or why there is none."""
+    """How a column was cut in the whole step: the rules that fit every slice and place it differently, or why there
+    is none.
+    """
 
     rules: tuple[str, ...]
     problem: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from dumptui.core.context_parallel import Array
 from dumptui.core.evidence import Evidence, equal_tokens
 from dumptui.core.layout import Peers
 from dumptui.core.sample import Sample
+from dumptui.core.shard import Shard, as_list
+from dumptui.core.values import as_float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,3 +93,39 @@ class Matcher:
 
 
 _NAMELESS = "it has no sample_index"
+
+
+def raw_rewards(shards: Sequence[Shard], samples: Sequence[Sample], rows: Sequence[Row | None]) -> list[object] | None:
+    """The batch-global `raw_reward` column by position in the rollout file; None without one that can be placed.
+
+    It counts the whole rollout file, or only the samples that were trained: the first ones, where it was trimmed and
+    not all train files are there. That they are is taken from the samples' own rewards.
+    """
+    columns = (as_list(shard.columns.get("raw_reward")) for shard in shards)
+    placed = (place_rewards(column, samples, rows) for column in columns if column)
+    return next((found for found in placed if found is not None), None)
+
+
+def place_rewards(
+    column: Sequence[object], samples: Sequence[Sample], rows: Sequence[Row | None]
+) -> list[object] | None:
+    trained = [position for position, row in enumerate(rows) if row is not None]
+    places = trained if len(column) == len(trained) < len(rows) else range(len(column))
+    if len(column) > len(rows) or (len(column) < len(rows) and not same_rewards(column, places, samples, trained)):
+        return None
+    found: list[object] = [None] * len(rows)
+    for position, value in zip(places, column, strict=True):
+        found[position] = value
+    return found
+
+
+def same_rewards(
+    column: Sequence[object], places: Sequence[int], samples: Sequence[Sample], trained: Sequence[int]
+) -> bool:
+    """Whether a column at these places has every trained sample, with the reward that the sample has itself."""
+    if list(places) == list(trained):
+        return True
+    placed = dict(zip(places, column, strict=True))
+    pairs = [(as_float(samples[position].reward), as_float(placed.get(position))) for position in trained]
+    told = [(own, given) for own, given in pairs if own is not None]
+    return bool(told) and all(given is not None and math.isclose(own, given, rel_tol=1e-6) for own, given in told)

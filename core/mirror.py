@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import BeingWritten, DumpError
-from dumptui.core.run import StepFiles, past_stale, read_file
+from dumptui.core.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
 from dumptui.core.shard import Shard
 
@@ -92,7 +92,7 @@ def _read(path: Path, columns: dict[str, Any], start: int = 0, length: int | Non
 
     try:
         scan = pl.scan_parquet(path, glob=False).select(list(columns))
-        table = past_stale(lambda: scan.slice(start, length).collect())
+        table = scan.slice(start, length).collect()
     # A damaged footer makes the parquet reader panic about once in 150 times.
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise DumpError(path, f"is no readable parquet mirror: {_first_line(error)}") from error

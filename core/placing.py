@@ -1,4 +1,6 @@
-"""Putting a per-token column of a data-parallel shard together: which slice of which file goes where, copies as fallback."""
+"""Putting a per-token column of a data-parallel shard together: which slice of which file goes where, copies as
+fallback.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from dumptui.core.values import Dumped
 
 @dataclass(slots=True)
 class Slot:
-    """The slice of one row that one cp rank holds: its sample in the output, its two places among the row's `response` tokens, its copies."""
+    """The slice of one row that one cp rank holds: its sample in the output, its two places among the row's
+    `response` tokens, its copies.
+    """
 
     column: Column
     at: int
@@ -32,7 +36,10 @@ class Slot:
 
 
 class Column:
-    """One column of one data-parallel shard, cut by `rule`. `engine_rule` is how the engine's log-probs were cut, which tell whose a row is."""
+    """One column of one data-parallel shard, cut by `rule`.
+
+    `engine_rule` is how the engine's log-probs were cut, which tell whose a row is.
+    """
 
     def __init__(self, peers: Peers, name: str, rule: str, evidence: Evidence, engine_rule: str | None) -> None:
         self.peers, self.name, self.rule = peers, name, rule
@@ -73,7 +80,9 @@ class Column:
         return slots, state, "; ".join(problems) or None
 
     def _copies(self, row: int, rank: int, width: int) -> tuple[list[tuple[Shard, Dumped]], str | None]:
-        """The files that hold a slice of this row, of which the first is sure to be of this sample; without one, what is in its place."""
+        """The files that hold a slice of this row, of which the first is sure to be of this sample; without one, what
+        is in its place.
+        """
         mine = [(shard, widths[row]) for shard, cp_rank, widths in self.holders if cp_rank == rank and widths[row] >= 0]
         if mine and all(found != width for _, found in mine):
             shard, found = mine[0]
@@ -125,7 +134,9 @@ def place_by_rule(column: Column, wanted: Sequence[tuple[int, int]], out: Flat) 
 
 
 def fill(slots: Sequence[Slot], out: Flat) -> None:
-    """Read every slot, file by file in one go; a slice that can't be read falls back to a copy of it, else costs its positions."""
+    """Read every slot, file by file in one go; a slice that can't be read falls back to a copy of it, else costs its
+    positions.
+    """
     by_file: dict[int, list[Slot]] = defaultdict(list)
     for slot in slots:
         by_file[id(slot.copies[0][0].file)].append(slot)
@@ -159,7 +170,10 @@ def read_one(slot: Slot, lost: dict[int, list[str]]) -> Array | None:
 
 
 def write(slot: Slot, array: Array, out: Flat) -> None:
-    """Put a slice in its place. Where the trainer's response is longer than the sample's (media expanded), the ends are aligned."""
+    """Put a slice in its place.
+
+    Where the trainer's response is longer than the sample's (media expanded), the ends are aligned.
+    """
     values, known = out.one(slot.at)
     if slot.response == len(values):
         put(values, array, slot.first, slot.second)

@@ -14,6 +14,7 @@ from dumptui.core.errors import NoDump
 from dumptui.core.ptfile import OnRead, Placeholder, PtFile
 from dumptui.core.values import (
     Numbers,
+    alike,
     as_float,
     as_int,
     as_mapping,
@@ -64,10 +65,11 @@ _NAMED = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """One entry of `samples` in a rollout file. Arrays are as dumped, so meant to have length T (`tokens`) or R (per response token).
+    """One entry of `samples` in a rollout file. Arrays are as dumped, so meant to have length T (`tokens`) or R (per
+    response token).
 
-    `unscored` are the response tokens for which the engine's list holds no number. `execution` is Sample.rollout_id, which siblings share.
-    `extra` has every key that is not named here; lists of R floats in it are arrays.
+    `unscored` are the response tokens for which the engine's list holds no number. `execution` is Sample.rollout_id,
+    which siblings share. `extra` has every key that is not named here; lists of R floats in it are arrays.
     """
 
     position: int
@@ -220,14 +222,16 @@ def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
 
 def read_extra(value: object, length: int) -> object:
     """A list of floats, one a response token, as an array, which is an eighth of its size."""
-    if isinstance(value, (list, tuple)) and len(value) == length > 0 and isinstance(value[0], float):
+    if isinstance(value, (list, tuple, np.ndarray)) and len(value) == length > 0 and isinstance(value[0], float):
         found = floats(value)
         return value if found is None or len(found.gaps) else found.values
     return value
 
 
 def status_text(value: object) -> str:
-    """The status as text; an enum member that was pickled as an object keeps its value in the arguments of its placeholder."""
+    """The status as text; an enum member that was pickled as an object keeps its value in the arguments of its
+    placeholder.
+    """
     if isinstance(value, Placeholder) and value.args:
         value = value.args[0]
     return as_text(value) or "unknown"
@@ -244,7 +248,9 @@ def reward_value(reward: object, key: str | None = None) -> float | None:
 
 
 def datasets(samples: Sequence[Sample]) -> list[int]:
-    """The number of each sample's dataset in an eval file: indices restart with every dataset, so a drop begins the next."""
+    """The number of each sample's dataset in an eval file: indices restart with every dataset, so a drop begins the
+    next.
+    """
     found: list[int] = []
     number, last = 0, None
     for sample in samples:
@@ -256,13 +262,16 @@ def datasets(samples: Sequence[Sample]) -> list[int]:
 
 
 def prompt_groups(samples: Sequence[Sample]) -> list[int | None]:
-    """The groups of an eval file, which dumps none: a run of equal prompts within a dataset. None where there is no prompt."""
+    """The groups of an eval file, which dumps none: a run of equal prompts within a dataset.
+
+    None where there is no prompt.
+    """
     found: list[int | None] = []
     number = -1
-    last: tuple[int, object] | None = None
+    last: tuple[int, Sample] | None = None
     for dataset, sample in zip(datasets(samples), samples, strict=True):
-        this = (dataset, sample.prompt)
-        number += this != last
-        last = this
+        if last is None or last[0] != dataset or not alike(last[1].prompt, sample.prompt):
+            number += 1
+        last = dataset, sample
         found.append(None if sample.prompt is None else number)
     return found

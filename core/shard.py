@@ -32,12 +32,17 @@ NOT_PER_TOKEN = frozenset(
 )
 
 
+# How a list of numbers comes out of a pickle.
+Listed = (list, tuple, np.ndarray)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Shard:
     """What a train file holds of one data-parallel rank.
 
-    `rank` is the number in its name, else the one inside, `recorded_rank` the one inside. `positions` are the places of its rows
-    in the rollout file, where they are dumped; `padded` is max_seq_lens. `per_token` names the columns with a value a response token.
+    `rank` is the number in its name, else the one inside, `recorded_rank` the one inside. `positions` are the places
+    of its rows in the rollout file, where they are dumped; `padded` is max_seq_lens. `per_token` names the columns
+    with a value a response token.
     """
 
     path: Path
@@ -176,9 +181,9 @@ def read_column(values: object) -> object:
     listed = as_list(values)
     if listed is None:
         return values
-    if not any(isinstance(row, (list, tuple)) and row and isinstance(row[0], float) for row in listed):
+    if not any(isinstance(row, Listed) and len(row) and isinstance(row[0], float) for row in listed):
         return listed
-    arrays = [floats(row) if isinstance(row, (list, tuple)) else None for row in listed]
+    arrays = [floats(row) if isinstance(row, Listed) else None for row in listed]
     return [
         row if array is None or len(array.gaps) else Inline(array.values)
         for row, array in zip(listed, arrays, strict=True)
@@ -187,8 +192,9 @@ def read_column(values: object) -> object:
 
 def as_list(value: object) -> list[Any] | tuple[Any, ...] | None:
     """A column as a sequence: arrays and flat tensors as lists of numbers; None of anything that is no sequence."""
-    if isinstance(value, Dumped):
-        return value.numpy().tolist() if len(value.shape) == 1 else None
+    if isinstance(value, (Dumped, np.ndarray)):
+        array = value if isinstance(value, np.ndarray) else value.numpy() if len(value.shape) == 1 else None
+        return None if array is None else array.tolist()
     return value if isinstance(value, (list, tuple)) else None
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dumptui.core.errors import DumpError
 from dumptui.core.snapshot import Snapshot
 from dumptui.core.tensor import Tensor, itemsize
-from dumptui.core.zip_directory import LOCAL_HEADER, LOCAL_SIGNATURE, Directory, Entry
+from dumptui.core.zip_directory import LOCAL_HEADER, Directory, Entry, data_distance
 
 _WIDEST_GAP = 64 << 10  # reading 64 KiB in vain costs less than one more call
 _LARGEST_BLOCK = 2 << 20  # larger ones are no faster
@@ -29,6 +29,8 @@ class Storages:
         self.byteorder = "little"
         if "byteorder" in self._entries:
             self.byteorder = snapshot.read(*self.extent("byteorder")).decode("latin-1")
+            if self.byteorder not in ("little", "big"):
+                raise DumpError(self.path, f"its byte order is damaged: {self.byteorder[:10]!a}")
 
     @property
     def path(self) -> str:
@@ -77,7 +79,9 @@ class Storages:
     def extent(self, name: str) -> tuple[int, int]:
         """Offset and size of an entry's data."""
         entry = self.entry(name)
-        distance = _distance_to_data(self._snapshot.read(entry.header, LOCAL_HEADER.size), 0)
+        longest = LOCAL_HEADER.size + len(entry.name) + _LONGEST_PADDING
+        header = self._snapshot.read(entry.header, min(longest, self._end - entry.header))
+        distance = data_distance(header, 0, entry.name)
         if distance is None:
             raise DumpError(self.path, "its zip directory is damaged: it points at no entry")
         return entry.header + distance, entry.size
@@ -104,7 +108,7 @@ class Storages:
     def _from_block(self, tensor: Tensor, data: memoryview, start: int) -> NDArray[Any]:
         entry = self.entry(f"data/{tensor.storage}")
         at = entry.header - start
-        distance = _distance_to_data(data, at)
+        distance = data_distance(data, at, entry.name)
         if distance is None or at + distance + entry.size > len(data):
             return tensor.numpy()
         return tensor.from_bytes(data[at + distance :], 0)
@@ -126,9 +130,3 @@ def _blocks(places: list[_Place]) -> Iterator[list[_Place]]:
         block.append(place)
     if block:
         yield block
-
-
-def _distance_to_data(header: bytes | memoryview, at: int) -> int | None:
-    """How far behind the local header at `at` its data starts; None if there is no header."""
-    signature, n_name, n_extra = LOCAL_HEADER.unpack_from(header, at)
-    return LOCAL_HEADER.size + int(n_name) + int(n_extra) if signature == LOCAL_SIGNATURE else None

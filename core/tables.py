@@ -1,4 +1,4 @@
-"""The rows of the views: samples, groups, batch and steps.
+"""The rows of the views: groups, batch and steps; samples stand in sample_rows.
 
 Names and formulas are those of the miles dashboard where it has them.
 """
@@ -6,184 +6,20 @@ Names and formulas are those of the miles dashboard where it has them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
-
-import numpy as np
+from collections.abc import Iterable, Sequence
 
 from dumptui.core.errors import DumpError
-from dumptui.core.flat import Flat, State, ratio
 from dumptui.core.join import MOVED, Step
 from dumptui.core.layout import Peers
 from dumptui.core.run import StepFiles
-from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
-from dumptui.core.statistics import Masked, mean, std
-from dumptui.core.values import as_float, plain, type_name
-from dumptui.core.versions import oldest_version
+from dumptui.core.sample_rows import Record, samples
+from dumptui.core.statistics import mean, std
+from dumptui.core.values import as_float
 
-Record: TypeAlias = dict[str, object]
+__all__ = ["Record", "batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
 
 # Two rewards closer than this count as equal: shaped rewards that differ only by float rounding are still one value.
 SAME_REWARD = 1e-12
-
-
-def samples(step: Step, reward_key: str | None = None, *, brief: bool = False) -> list[Record]:
-    """A row a sample in file order.
-
-    A statistic is over unmasked positions, None where there is none or a slice is missing. `brief` leaves out all
-    that the step's own row does not need, half of the work.
-    """
-    current = current_version(step)
-    table = [sample_facts(step, sample, current, reward_key) for sample in step.samples]
-    if step.files.key.evaluation:
-        for row, dataset, group in zip(table, datasets(step.samples), prompt_groups(step.samples), strict=True):
-            row["dataset"], row["prompt_group"] = dataset, group
-    for name, column in (divergence(step) if brief else statistics(step)).items():
-        for row, value in zip(table, column, strict=True):
-            row[name] = value
-    return table
-
-
-def sample_facts(step: Step, sample: Sample, current: int, reward_key: str | None) -> Record:
-    versions = sample.versions
-    oldest = oldest_version(versions)
-    spec, cache = sample.spec_info, sample.prefix_cache
-    return {
-        "sample_index": sample.index,
-        "occurrence": sample.occurrence,
-        "group_index": sample.group,
-        "execution": sample.execution,
-        "status": sample.status,
-        "remove_sample": sample.removed,
-        "response_length": sample.response_length,
-        "total_length": sample.total_length,
-        "reward": reward_value(sample.reward, reward_key),
-        "reward_note": reward_note(sample.reward, reward_key),
-        "weight_version": versions[-1] if versions else None,
-        "weight_version_min": oldest,
-        "mixed_version": len(set(versions)) > 1 if versions else None,
-        "staleness": None if oldest is None else current - oldest,
-        "turns": len(sample.calls) or None,
-        "tool_calls": tool_calls(sample.prompt),
-        "non_generation_time": sample.non_generation_time,
-        "spec_accept_rate": share(
-            spec,
-            ("spec_accept_token_num", "spec_num_correct_drafts"),
-            ("spec_draft_token_num", "spec_num_proposed_drafts"),
-        ),
-        "prefix_cache_hit_rate": share(cache, ("cached_tokens",), ("total_prompt_tokens",)),
-        **train_facts(step, sample, reward_key),
-    }
-
-
-def reward_note(reward: object, key: str | None) -> str | None:
-    """What a reward is that no number can be taken of; None where there is one, or no reward at all."""
-    if reward is None or reward_value(reward, key) is not None:
-        return None
-    if isinstance(reward, Mapping):
-        return f"dict{{{','.join(map(str, reward))}}}"
-    return f"{type_name(reward)} {reward}" if isinstance(reward, str) else type_name(reward)
-
-
-def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
-    row = step.rows[sample.position]
-    truncated = sample.status == "truncated"
-    if row is None:
-        return {
-            "raw_reward": None,
-            "normalized_reward": None,
-            "truncated": truncated,
-            "dumped_rank": None,
-            "trained": False,
-        }
-    shard = row.peers.first
-    flag = as_float(shard.value("truncated", row.row))
-    raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
-    return {
-        "raw_reward": reward_value(plain(raw), reward_key),
-        "normalized_reward": as_float(shard.value("rewards", row.row)),
-        "truncated": truncated if flag is None else bool(flag),
-        "dumped_rank": shard.rank,
-        "trained": True,
-    }
-
-
-def divergence(step: Step) -> dict[str, Sequence[object]]:
-    mask = step.masks()
-    apart, entropy = Masked(step.gather("lp_diff"), mask), Masked(step.gather("entropy"), mask)
-    return {
-        "mean_entropy": entropy.mean(),
-        "mean_abs_lp_diff": apart.mean_abs(),
-        "max_abs_lp_diff": apart.max_abs(),
-    }
-
-
-def statistics(step: Step) -> dict[str, Sequence[object]]:
-    """The per-token columns of the samples table, one value a sample, and what can be said of their fields."""
-    mask = step.masks()
-    entropy, ref_entropy, difference = (step.gather(name) for name in ("entropy", "ref_entropy", "lp_diff"))
-    advantages, returns = step.gather("advantages"), step.gather("returns")
-    apart, advantage, uncertain = Masked(difference, mask), Masked(advantages, mask), Masked(entropy, mask)
-    states = [worst_state(step, at, (difference, entropy, ref_entropy, advantages, returns)) for at in mask.positions]
-    return {
-        "mean_entropy": uncertain.mean(),
-        "max_entropy": uncertain.max(),
-        "ref_entropy_mean": Masked(ref_entropy, mask).mean(),
-        "mean_abs_lp_diff": apart.mean_abs(),
-        "max_abs_lp_diff": apart.max_abs(),
-        "mean_imp_ratio": Masked(ratio(difference), mask).mean(),
-        "adv_mean": advantage.mean(),
-        "adv_std": advantage.std(),
-        "return_mean": Masked(returns, mask).mean(),
-        "alignment_failed": [state == "unreadable" for state, _ in states],
-        "effective_length": effective_lengths(mask),
-        "train_state": [state for state, _ in states],
-        "train_reason": [reason for _, reason in states],
-    }
-
-
-def worst_state(step: Step, at: int, fields: Sequence[Flat]) -> tuple[State, str | None]:
-    """The state of the train columns of a sample: that of the one of which least can be shown, and why."""
-    if step.rows[at] is None:
-        return "not dumped", None if step.files.key.evaluation else "no train row"
-    for state in ("unreadable", "partial", "ok"):
-        for field in fields:
-            if field.states[at] == state:
-                return field.states[at], field.reasons[at]
-    return "not dumped", None
-
-
-def effective_lengths(mask: Flat) -> list[int | None]:
-    """How many response tokens are trained on; None where the mask doesn't fit."""
-    before = np.concatenate([[0], np.cumsum(mask.values > 0)])
-    trained = before[mask.offsets[1:]] - before[mask.offsets[:-1]]
-    return [int(count) if ok else None for count, ok in zip(trained, mask.ok, strict=True)]
-
-
-def current_version(step: Step) -> int:
-    """The weight version of a sample that was written wholly on-policy in this step.
-
-    The counter is raised before the first rollout, so a fresh run's step N is written by version N + 1, a plain
-    counter's by version N.
-    """
-    oldest = [version for sample in step.samples if (version := oldest_version(sample.versions)) is not None]
-    return max([step.rollout.step, *oldest])
-
-
-def tool_calls(prompt: object) -> int | None:
-    """Messages of role `tool` in the prompt; None for a prompt that is plain text."""
-    if not isinstance(prompt, (list, tuple)):
-        return None
-    return sum(1 for message in prompt if isinstance(message, Mapping) and message.get("role") == "tool")
-
-
-def share(info: object, part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:
-    """part / whole under whichever spelling is dumped; None of nothing."""
-    if not isinstance(info, Mapping):
-        return None
-    part = next((as_float(info[name]) for name in part_names if name in info), None)
-    whole = next((as_float(info[name]) for name in whole_names if name in info), None)
-    return part / whole if part is not None and whole else None
 
 
 # Groups ---------------------------------------------------------------------------------------------------------

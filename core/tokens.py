@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +18,16 @@ CONTINUES = "⋯"
 
 
 def byte_characters() -> dict[str, int]:
-    """The byte-level alphabet of GPT-2: printable latin-1 characters stand for themselves, the other bytes for U+0100 upwards."""
+    """The byte-level alphabet of GPT-2: printable latin-1 characters stand for themselves, the other bytes for U+0100
+    upwards.
+    """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
 
 
 _BYTES = byte_characters()
+_LONE_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
 class Vocabulary:
@@ -32,7 +36,7 @@ class Vocabulary:
     def __init__(self, tokenizer: Tokenizer, decoder: str) -> None:
         self._tokenizer = tokenizer
         self._decoder = decoder
-        self._added = {int(id) for id in tokenizer.get_added_tokens_decoder()}
+        self._added = {int(token) for token in tokenizer.get_added_tokens_decoder()}
         self._pieces: dict[int, bytes | str] = {}
 
     @classmethod
@@ -51,8 +55,11 @@ class Vocabulary:
             raise DumpError(path, f"no tokenizer that can be read: {error}") from error
 
     def texts(self, ids: Iterable[int]) -> list[str]:
-        """A text a token. A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex."""
-        pieces = [self._piece(id) for id in ids]
+        """A text a token.
+
+        A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
+        """
+        pieces = [self._piece(token) for token in ids]
         texts: list[str] = []
         run: list[bytes] = []
         for piece in pieces:
@@ -64,24 +71,24 @@ class Vocabulary:
             texts.append(piece)
         return texts + list(spread(run))
 
-    def _piece(self, id: int) -> bytes | str:
-        if id not in self._pieces:
-            self._pieces[id] = self._look_up(id)
-        return self._pieces[id]
+    def _piece(self, token: int) -> bytes | str:
+        if token not in self._pieces:
+            self._pieces[token] = self._look_up(token)
+        return self._pieces[token]
 
-    def _look_up(self, id: int) -> bytes | str:
-        token = self._tokenizer.id_to_token(id) if 0 <= id < 2**32 else None
-        if token is None:
-            return f"<id {id}>"
-        if id in self._added:
-            return token
+    def _look_up(self, token: int) -> bytes | str:
+        piece = self._tokenizer.id_to_token(token) if 0 <= token < 2**32 else None
+        if piece is None:
+            return f"<id {token}>"
+        if token in self._added:
+            return piece
         if "ByteLevel" in self._decoder:
-            return bytes(_BYTES[c] for c in token) if all(c in _BYTES for c in token) else token
-        if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
-            return bytes([int(token[3:5], 16)])
+            return bytes(_BYTES[c] for c in piece) if all(c in _BYTES for c in piece) else piece
+        if match := _LONE_BYTE.fullmatch(piece):
+            return bytes.fromhex(match[1])
         if "WordPiece" in self._decoder:
-            return token[2:] if token.startswith("##") else " " + token
-        return " " + token if self._decoder == "null" else token.replace("▁", " ").encode()
+            return piece[2:] if piece.startswith("##") else " " + piece
+        return " " + piece if self._decoder == "null" else piece.replace("▁", " ").encode()
 
 
 def spread(pieces: Sequence[bytes]) -> Iterator[str]:

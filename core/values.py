@@ -1,4 +1,6 @@
-"""Values as a dump may hold them, made plain: numbers, texts and flat arrays, whichever type the framework of the year gave them."""
+"""Values as a dump may hold them, made plain: numbers, texts and flat arrays, whichever type the framework of the
+year gave them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ _LARGEST_INT = 2**62  # and a float that is exact
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
-    """A flat array. `gaps` are the places where the dump has something that is no number (None, text); the array has NaN or 0 there."""
+    """A flat array.
+
+    `gaps` are the places where the dump has something that is no number (None, text); the array has NaN or 0 there.
+    """
 
     values: Array
     gaps: Ints
@@ -41,6 +46,8 @@ def floats(value: object) -> Numbers | None:
         return _floats_with_gaps(value)
     if array.ndim != 1:
         return None
+    if isinstance(value, np.ndarray):
+        return Numbers(array, _NOTHING)
     # numpy makes NaN of None, which is no value, and of a text that says so
     gaps = [at for at in np.flatnonzero(np.isnan(array)) if not isinstance(value[at], float)]
     return None if gaps and len(gaps) == len(array) else Numbers(array, np.array(gaps, np.int64))
@@ -124,6 +131,17 @@ def as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def alike(one: object, other: object) -> bool:
+    """Whether two values are equal, arrays within them included."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return type(one) is type(other) and np.array_equal(one, other)  # type: ignore[arg-type]
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
 def type_name(value: object) -> str:
     return value.qualified_name if isinstance(value, Placeholder) else type(value).__name__
 
@@ -139,5 +157,6 @@ def preview(value: object) -> str:
         return f"<{value.dtype}{list(value.shape)}>"
     if isinstance(value, str):
         return value if len(value) <= _SHORT.maxstring else f"{_SHORT.repr(value)} ({len(value):,} characters)"
-    sized = isinstance(value, (list, tuple, Mapping)) and len(value) > _SHORT.maxlist
-    return f"{_SHORT.repr(value)} ({len(value):,} entries)" if sized else _SHORT.repr(value)
+    if isinstance(value, (list, tuple, Mapping)) and len(value) > _SHORT.maxlist:
+        return f"{_SHORT.repr(value)} ({len(value):,} entries)"
+    return _SHORT.repr(value)

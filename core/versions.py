@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dumptui.core.values import Dumped, as_int, as_mapping, as_text, plain
 
 _LONGEST_NUMBER = 18  # digits; anything longer is no counter
@@ -24,18 +26,22 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One generate call: the versions that wrote its output, and those that made its prompt's KV cache where recorded."""
+    """One generate call: the versions that wrote its output, and those that made its prompt's KV cache where
+    recorded.
+    """
 
     spans: tuple[Span, ...]
     prefill: tuple[Span, ...] = ()
 
 
 def read_calls(value: object) -> tuple[Call, ...]:
-    """The generate calls behind `weight_versions`: a list of texts, of lists of spans, of records with spans, or of objects with them."""
+    """The generate calls behind `weight_versions`: a list of texts, of lists of spans, of records with spans, or of
+    objects with them.
+    """
     if isinstance(value, (str, int)):  # the key of a single call, before it became a list
         value = [value]
-    if isinstance(value, Dumped):
-        value = value.numpy().reshape(-1).tolist()
+    if isinstance(value, (Dumped, np.ndarray)):
+        value = (value if isinstance(value, np.ndarray) else value.numpy()).reshape(-1).tolist()
     return tuple(read_call(one) for one in value) if isinstance(value, (list, tuple)) else ()
 
 
@@ -62,7 +68,9 @@ def read_spans(value: object) -> tuple[Span, ...]:
 
 
 def version_at(calls: Iterable[Call], position: int) -> str | None:
-    """Which version wrote the token at `position` (prompt included); None where no span says so, as in dumps with a version a call."""
+    """Which version wrote the token at `position` (prompt included); None where no span says so, as in dumps with a
+    version a call.
+    """
     found = [span.version for call in calls for span in call.spans if span.holds(position)]
     return found[-1] if found else None
 

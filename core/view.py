@@ -61,7 +61,8 @@ class SampleView:
         if field is None:
             return np.empty(0, np.int64)
         at = np.flatnonzero(field.there)
-        size = np.nan_to_num(np.abs(field.values[at].astype(np.float64)), nan=np.inf)
+        size = np.abs(field.values[at].astype(np.float64))
+        size[np.isnan(size)] = np.inf
         return at[np.argsort(-size, kind="stable")] + self.sample.prompt_length
 
 
@@ -76,7 +77,7 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
         values = np.where(there, flat.values, np.float32(np.nan))
         fields[name] = SampleField(flat.states[0], flat.reasons[0], values, there)
     ids = sample.tokens.tolist()
-    texts = [f" {id}" for id in ids] if vocabulary is None else vocabulary.texts(ids)
+    texts = [f" {token}" for token in ids] if vocabulary is None else vocabulary.texts(ids)
     trained = mask.one(0)[0] if mask.states[0] == "ok" else None
     return SampleView(sample, texts, trained, fields, notes(step, sample, mask.reasons[0]))
 

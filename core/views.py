@@ -94,7 +94,10 @@ def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> I
 
 
 def shown(flat: Flat, mask: Flat, at: int) -> Bools:
-    """Where a value is shown: known, and not masked out. A mask that doesn't fit hides nothing but is told in the notes."""
+    """Where a value is shown: known, and not masked out.
+
+    A mask that doesn't fit hides nothing but is told in the notes.
+    """
     known = flat.one(at)[1]
     return known & (mask.one(at)[0] > 0) if mask.states[at] == "ok" else known
 

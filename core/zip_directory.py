@@ -14,11 +14,13 @@ Read = Callable[[int, int], bytes]
 
 LOCAL_SIGNATURE = b"PK\3\4"
 LOCAL_HEADER = struct.Struct("<4s22xHH")
+"""Signature, and the lengths of the name and the extra fields that follow it; then comes the data."""
 _RECORD = struct.Struct("<4s4xHHxxxxIIIHHH8xI")
 _END = struct.Struct("<4s8xIIH")
 _END64_LOCATOR = struct.Struct("<4s4xQ4x")
 _END64 = struct.Struct("<4s36xQQ")
 _LONGEST_COMMENT = 0xFFFF
+_PADDING = b"FB"
 _IN_EXTRA = 0xFFFFFFFF  # the value stands in the zip64 extra field
 
 
@@ -31,6 +33,8 @@ class Entry(NamedTuple):
     """0 when the writer did not compute it (torch.serialization.set_crc32_options(False))."""
     stored: bool
     """False: compressed or encrypted."""
+    name: bytes
+    """With the root folder, as its local header repeats it."""
 
 
 class Directory(NamedTuple):
@@ -51,6 +55,29 @@ def read_directory(path: str, size: int, read: Read) -> Directory:
         if entry.header + LOCAL_HEADER.size + entry.size > start:
             raise Truncated(path, f"its zip entry {name[:40]!a} lies past the end of the data")
     return Directory(entries, start)
+
+
+def data_distance(data: bytes | memoryview, at: int, name: bytes) -> int | None:
+    """How far behind the local header at `at` its data starts; None unless that header is whole and of this name.
+
+    No checksum covers it, and a wrong bit in one of its lengths would show the bytes of a neighbour.
+    """
+    if len(data) - at < LOCAL_HEADER.size:
+        return None
+    signature, n_name, n_extra = LOCAL_HEADER.unpack_from(data, at)
+    extra = LOCAL_HEADER.size + n_name
+    if signature != LOCAL_SIGNATURE or data[at + LOCAL_HEADER.size : at + extra] != name:
+        return None
+    return extra + n_extra if _are_fields(data[at + extra : at + extra + n_extra], n_extra) else None
+
+
+def _are_fields(extra: bytes | memoryview, length: int) -> bool:
+    """Whether these are whole fields: a tag, a length, each of 2 bytes, and that much. torch's padding comes last."""
+    at, tag = 0, b""
+    while at + 4 <= len(extra) and tag != _PADDING:
+        tag = bytes(extra[at : at + 2])
+        at += 4 + int.from_bytes(extra[at + 2 : at + 4], "little")
+    return at == len(extra) == length
 
 
 def _find_directory(path: str, size: int, read: Read) -> tuple[int, int]:
@@ -90,12 +117,13 @@ def _entries(directory: bytes) -> dict[str, Entry]:
         if signature != b"PK\1\2":
             raise struct.error("no directory record here")
         at += _RECORD.size
-        name = directory[at : at + n_name].decode()
+        raw = directory[at : at + n_name]
+        name = raw.decode()
         at += n_name
         if _IN_EXTRA in (packed, size, header):
             packed, header = _zip64_values(directory[at : at + n_extra], size, packed, header)
         at += n_extra + n_comment
-        entries[name[name.find("/") + 1 :]] = Entry(header, packed, crc, method == 0 and not flags & 1)
+        entries[name[name.find("/") + 1 :]] = Entry(header, packed, crc, method == 0 and not flags & 1, raw)
     return entries
 
 

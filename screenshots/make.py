@@ -1,4 +1,4 @@
-"""The pictures of the README, from the demo run: `make shots`. Needs resvg-py, and the fonts Fira Code and DejaVu Sans Mono."""
+"""The pictures of the README, from the demo run: `make shots`. Needs resvg-py and the fonts Fira Code and DejaVu."""
 
 from __future__ import annotations
 

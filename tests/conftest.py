@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from dumptui.core.demo import write_demo
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
@@ -15,3 +17,11 @@ def shared() -> Path:
             pytest.fail("the recorded runs are not there")
         pytest.skip("the recorded runs are not there")
     return folder
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A generated run of four steps, the same whenever it is written."""
+    root = tmp_path_factory.mktemp("runs") / "demo-grpo-8gpu"
+    write_demo(root, steps=4, now=1_790_000_000)
+    return root

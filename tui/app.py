@@ -2,92 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
+from typing import TypeAlias
 
-from rich.console import RenderableType
 from textual import on
-from textual._compositor import CompositorUpdate
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.screen import Screen
-from textual.widgets import ContentSwitcher, Footer, HelpPanel
+from textual.widgets import ContentSwitcher, HelpPanel
 
+from dumptui.core.errors import DumpError
 from dumptui.core.run import Run, StepKey
+from dumptui.core.text import visible
+from dumptui.core.views import find_sample
 from dumptui.tui.headline import headline
-from dumptui.tui.palette import Steps
+from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.rollout import RolloutPane
+from dumptui.tui.panes.samples import SampleChosen, place
 from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.reader import Failed, Loaded, Opened, Progress, Reader, Summary
-from dumptui.tui.terminal import Terminal
+from dumptui.tui.reader import Failed, Loaded, Opened, Progress, Reader, Summary, Unopened
+from dumptui.tui.terminal import TerminalApp
+from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.tabs import TabLine
 from dumptui.tui.widgets.wait import WaitLine
 
+Pane: TypeAlias = RolloutPane | BatchPane | TokensPane
 PANES = {"rollout": "Rollout", "batch": "Batch", "tokens": "Tokens"}
 
 
-class DumpTui(App[None]):
+class DumpTui(TerminalApp):
     """One run: Enter goes from a step to its samples to a sample's tokens, Escape back, n and p along the samples."""
 
     TITLE = "dumptui"
     CSS_PATH = "dumptui.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
-    COMMANDS = App.COMMANDS | {Steps}
+    COMMANDS = App.COMMANDS | {Places}
     BINDINGS = [
-        Binding("1", "pane('rollout')", "Rollout", show=False, id="app.rollout"),
-        Binding("2", "pane('batch')", "Batch", show=False, id="app.batch"),
-        Binding("3", "pane('tokens')", "Tokens", show=False, id="app.tokens"),
+        *(Binding(str(at), f"pane('{name}')", PANES[name], show=False) for at, name in enumerate(PANES, 1)),
         Binding("escape", "up", "Back", id="app.up"),
-        Binding(
-            "n",
-            "sample(1)",
-            "Next",
-            id="app.next-sample",
-            tooltip="The next sample in the order of the table",
-        ),
-        Binding(
-            "p",
-            "sample(-1)",
-            "Previous",
-            id="app.previous-sample",
-            tooltip="The sample before in the order of the table",
-        ),
+        Binding("n", "sample(1)", "Next", id="app.next-sample", tooltip="The next sample of the table"),
+        Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
         Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
-        Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
         Binding("q", "quit", "Quit", id="app.quit"),
+        Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
     ]
 
     def __init__(
         self,
         run: Run,
-        key: StepKey | None,
-        sample: tuple[int, int] | None,
-        pane: str | None,
-        reward_key: str | None,
+        key: StepKey | None = None,
+        sample: tuple[int, int] | None = None,
+        pane: str | None = None,
+        reward_key: str | None = None,
     ) -> None:
+        """`key` is one of the run's steps; without it, the newest that can be read and has samples is opened."""
         super().__init__()
-        self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
         self.run_ = run
-        self._terminal = Terminal()
         self.reader = Reader(run, self.post_message, reward_key)
         self.loaded: Loaded | None = None
-        self._asked_step = key
+        self.newest, *older = sorted(run.steps, key=lambda key: (key.evaluation, -key.step))
+        self._wanted = key or self.newest
+        self._others = [] if key else [*older, self.newest]  # to try where a step has nothing to show
+        self._position: int | None = None  # of the sample that the Tokens pane shows, or waits for
         self._asked_sample = sample
-        self._asked_pane = pane or ("tokens" if sample is not None else "rollout")
-        self._wanted = key if key is not None else self._newest()
-        self._position: int | None = None
-
-    def _newest(self) -> StepKey:
-        return max(self.run_.steps, key=lambda key: (not key.evaluation, key.step))
+        self._asked_pane = pane or ("rollout" if sample is None else "tokens")
+        self._below = "rollout"  # the pane from which the tokens were opened
 
     def compose(self) -> ComposeResult:
+        name = Line(id="run")
+        name.say(visible(self.run_.root.resolve().name))
         with Horizontal(id="top"):
+            yield name
             yield Line(id="where")
             yield TabLine(PANES)
         with ContentSwitcher(initial="rollout", id="panes"):
@@ -95,167 +84,136 @@ class DumpTui(App[None]):
             yield BatchPane()
             yield TokensPane()
         yield WaitLine(id="progress")
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.rollout = self.query_one(RolloutPane)
         self.batch = self.query_one(BatchPane)
         self.tokens = self.query_one(TokensPane)
+        self.panes: dict[str, Pane] = {"rollout": self.rollout, "batch": self.batch, "tokens": self.tokens}
         self.wait = self.query_one(WaitLine)
-        self.rollout.steps.focus()
-        if self._wanted not in self.run_.steps:
-            self.notify(f"no {self._wanted} in this run", severity="error", markup=False)
-            self._wanted = self._newest()
-        with self.prevent(Table.Highlighted):
-            self.rollout.select_step(self._wanted)
         self.open_step(self._wanted)
+        self._show_pane(self._asked_pane)
         self.reader.scan([key for key in reversed(self.run_.steps) if key != self._wanted])
 
     def on_unmount(self) -> None:
         self.reader.close()
 
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
-            renderable = self._terminal.changes(screen._compositor, renderable)
-        super()._display(screen, renderable)
-
-    def _resume_signal(self) -> None:
-        self._terminal.forget()
-        super()._resume_signal()
-
     # Steps -----------------------------------------------------------------------------------------------------
 
     def open_step(self, key: StepKey) -> None:
-        self._wanted = key
-        self._position = None
+        self._wanted, self.loaded, self._position = key, None, None
+        with self.prevent(Table.Highlighted):
+            self.rollout.select_step(key)
         self.wait.begin(f"reading {key}")
         self.rollout.show_wait(key, "reading")
+        self.tokens.clear(f"reading {key}")
         self.reader.open_step(key)
         self._show_where()
 
-    def go_to_step(self, key: StepKey) -> None:
-        self.rollout.select_step(key)
-
     @on(RolloutPane.StepChosen)
     def _step_chosen(self, event: RolloutPane.StepChosen) -> None:
-        if event.key != self._wanted:
-            self._asked_step, self._asked_sample = event.key, None
+        given_up = self.loaded is None and not self.wait.waiting
+        if event.key != self._wanted or given_up:
+            self._others, self._asked_sample = [], None
             self.open_step(event.key)
-
-    @on(Loaded)
-    def _step_loaded(self, event: Loaded) -> None:
-        self.rollout.summarise(event.key, event.row)
-        if event.key != self._wanted:
-            return
-        self.wait.end()
-        if not event.samples and self._land_elsewhere(event.key):
-            return
-        self.loaded = event
-        self.rollout.show_step(event)
-        self.batch.show_step(event)
-        self.tokens.clear("enter on a sample opens its tokens")
-        self._show_where()
-        self._go_where_asked()
-
-    @on(Failed)
-    def _step_failed(self, event: Failed) -> None:
-        self.rollout.summarise(event.key, event.row)
-        if event.key != self._wanted:
-            return
-        self.wait.end()
-        if self._land_elsewhere(event.key):
-            return
-        self.loaded = None
-        self.rollout.show_failure(event.key, event.problem)
-        self.tokens.clear(event.problem)
-        self._show_where()
-
-    def _land_elsewhere(self, key: StepKey) -> bool:
-        """Where no step was asked for, the newest that can be read and has samples is opened."""
-        if self._asked_step is not None:
-            return False
-        older = [one for one in self.run_.steps if one.evaluation == key.evaluation and one.step < key.step]
-        if not older:
-            return False
-        with self.prevent(Table.Highlighted):
-            self.rollout.select_step(max(older))
-        self.open_step(max(older))
-        return True
 
     @on(Summary)
     def _step_summary(self, event: Summary) -> None:
         self.rollout.summarise(event.key, event.row)
 
+    @on(Loaded)
+    def _step_loaded(self, event: Loaded) -> None:
+        self.rollout.summarise(event.key, event.row)
+        if event.key != self._wanted or (not event.samples and self._try_another()):
+            return
+        self.wait.end()
+        self._others = []
+        self.loaded = event
+        self.rollout.show_step(event)
+        self.batch.show_step(event)
+        self.tokens.clear("enter on a sample opens its tokens" if event.samples else "the step has no samples")
+        self._show_where()
+        self._open_asked_sample()
+
+    @on(Failed)
+    def _step_failed(self, event: Failed) -> None:
+        self.rollout.summarise(event.key, event.row)
+        if event.key == self._wanted and not self._try_another():
+            self.wait.end()
+            self._show_failure(event.problem)
+
+    def _try_another(self) -> bool:
+        """Open an older step in place of one that has nothing to show, unless it was asked for."""
+        if self._others:
+            self.open_step(self._others.pop(0))
+            return True
+        return False
+
+    def _show_failure(self, problem: str) -> None:
+        self.rollout.show_failure(self._wanted, problem)
+        self.batch.clear(problem)
+        self.tokens.clear(problem)
+        self._show_where()
+
     @on(Progress)
     def _progress(self, event: Progress) -> None:
         if event.key == self._wanted and self.wait.waiting:
-            self.wait.begin(
-                f"reading {event.key}: {event.done / max(event.total, 1):.0%} of {event.total / 1e6:.1f} MB"
-            )
-
-    def _go_where_asked(self) -> None:
-        pane, self._asked_pane = self._asked_pane, "rollout"
-        if self._asked_sample is not None and self.loaded is not None:
-            index, occurrence = self._asked_sample
-            self._asked_sample = None
-            for sample in self.loaded.step.samples:
-                if (sample.index, sample.occurrence) == (index, occurrence):
-                    self.open_sample(sample.position)
-                    break
-            else:
-                self.notify(f"no sample {index} in {self.loaded.key}", severity="error", markup=False)
-        if pane != "rollout":
-            self.action_pane(pane)
+            share = event.done / max(event.total, 1)
+            self.wait.begin(f"reading {event.key}: {share:.0%} of {event.total / 1e6:.1f} MB")
 
     def action_step(self, by: int) -> None:
-        keys = [key for key in self.run_.steps if key.evaluation == self._wanted.evaluation]
-        at = keys.index(self._wanted) + by
-        if 0 <= at < len(keys):
-            self.go_to_step(keys[at])
+        self.rollout.next_step(by)
 
     # Samples ---------------------------------------------------------------------------------------------------
 
-    @on(RolloutPane.SampleChosen)
-    @on(BatchPane.SampleChosen)
-    def _sample_chosen(self, event: RolloutPane.SampleChosen | BatchPane.SampleChosen) -> None:
+    def _open_asked_sample(self) -> None:
+        assert self.loaded is not None
+        asked, self._asked_sample = self._asked_sample, None
+        try:
+            if asked is not None:
+                self.rollout.select_sample(find_sample(self.loaded.step, *asked).position)
+        except DumpError as error:
+            self.notify(visible(str(error)), severity="error", markup=False)
+        if self.pane == "tokens":
+            self.action_pane("tokens")
+
+    @on(SampleChosen)
+    def _sample_chosen(self, event: SampleChosen) -> None:
         self.open_sample(event.position)
 
+    @on(BatchPane.SampleMoved)
+    def _sample_moved(self, event: BatchPane.SampleMoved) -> None:
+        self.rollout.select_sample(event.position)
+
     def open_sample(self, position: int) -> None:
-        """Show a sample in the Tokens pane, once it is read."""
-        if self.loaded is not None:
-            self._position = position
-            self.wait.begin(f"reading the tokens of sample {self.loaded.step.samples[position].index}")
-            self.reader.open_sample(self.loaded.step, position)
+        """Show a sample in the Tokens pane once it is read; while its step is, the first one will be."""
+        if self.loaded is None:
+            return self._show_pane("tokens")
+        self._position = position
+        self.wait.begin(f"reading the tokens of sample {self.loaded.step.samples[position].index}")
+        self.reader.open_sample(self.loaded.step, position)
 
     @on(Opened)
     def _sample_opened(self, event: Opened) -> None:
-        if self.loaded is None or event.key != self.loaded.key or event.position != self._position:
+        if self.loaded is None or (event.key, event.position) != (self.loaded.key, self._position):
             return
         self.wait.end()
-        self.tokens.show_sample(event, self._place(event.position))
-        with self.prevent(Table.Highlighted):
-            self.rollout.select_sample(event.position)
-        if self.pane != "tokens":
-            self._show_pane("tokens")
+        self.rollout.select_sample(event.position)
+        self.tokens.show_sample(event, place(self.loaded.step, event.position))
+        self._show_pane("tokens")
 
-    def _place(self, position: int) -> str:
-        assert self.loaded is not None
-        group = self.loaded.step.samples[position].group
-        if group is None:
-            return str(self.loaded.key)
-        members = [sample.position for sample in self.loaded.step.samples if sample.group == group]
-        return f"{self.loaded.key} · group {group}, {members.index(position) + 1} of {len(members)}"
+    @on(Unopened)
+    def _sample_unopened(self, event: Unopened) -> None:
+        self._leave_reading()
+        self.notify(visible(event.problem), severity="error", markup=False)
 
     def action_sample(self, by: int) -> None:
-        order = self.rollout.order
-        if not order:
-            return
-        at = self.rollout.table.cursor if self._position is None else order.index(self._position) + by
-        if 0 <= at < len(order):
-            if self.pane == "tokens":
-                self.open_sample(order[at])
-            else:
-                self.rollout.table.cursor = min(max(self.rollout.table.cursor + by, 0), len(order) - 1)
+        position = self.rollout.next_sample(by) if self.loaded is not None else None
+        if position is not None and (self.pane == "tokens" or self.wait.waiting):
+            self.open_sample(position)
+        elif position is not None:
+            self.batch.select_sample(position)
 
     # Panes -----------------------------------------------------------------------------------------------------
 
@@ -268,22 +226,23 @@ class DumpTui(App[None]):
         self.action_pane(event.name)
 
     def action_pane(self, name: str) -> None:
-        if name == "tokens" and self._position is None and self.rollout.order:
-            self.open_sample(self.rollout.order[self.rollout.table.cursor])
+        """The same place seen another way: the sample under the cursor stays the same."""
+        if self.loaded is not None and self.wait.waiting:
+            self._leave_reading()
+        current = self.rollout.current if self.loaded is not None else None
+        if name == "tokens" and current not in (None, self._position):
+            assert current is not None
+            self.open_sample(current)
         else:
             self._show_pane(name)
 
     def _show_pane(self, name: str) -> None:
+        if self.pane != "tokens":
+            self._below = self.pane
         self.query_one("#panes", ContentSwitcher).current = name
         self.query_one(TabLine).active = name
-        if name == "tokens":
-            self.tokens.query_one("#text").focus()
-        elif name == "batch":
-            self.batch.focus_first()
-        elif self._position is not None or self.rollout.has_class("-samples"):
-            self.rollout.enter_samples()
-        else:
-            self.rollout.steps.focus()
+        self.batch.select_sample(self.rollout.current)
+        self.panes[name].enter()
 
     def action_up(self) -> None:
         """Escape: leave what is being read, else one level up."""
@@ -291,32 +250,25 @@ class DumpTui(App[None]):
             self._leave_reading()
         elif self.screen.query(HelpPanel):
             self.action_hide_help_panel()
-        elif self.pane == "tokens":
-            self.action_pane("rollout")
-            self._position = None
-        elif self.pane == "batch":
-            self.action_pane("rollout")
+        elif self.pane != "rollout":
+            self._show_pane(self._below if self.pane == "tokens" else "rollout")
         else:
             self.rollout.leave_samples()
 
     def _leave_reading(self) -> None:
         self.reader.abandon()
         self.wait.end()
-        if self._position is not None and self.pane != "tokens":
-            self._position = None
-        if self.loaded is None or self.loaded.key != self._wanted:
-            self.rollout.show_failure(self._wanted, "left unread; enter on the step reads it")
+        if self.loaded is None:
+            return self._show_failure("left unread; enter on the step reads it")
+        self._position = self.tokens.position
+        if self._position is not None:
+            self.rollout.select_sample(self._position)
 
     def action_help(self) -> None:
         if self.screen.query(HelpPanel):
             self.action_hide_help_panel()
         else:
             self.action_show_help_panel()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        yield from super().get_system_commands(screen)
-        for name, label in PANES.items():
-            yield SystemCommand(f"Pane: {label}", "the same place seen another way", partial(self.action_pane, name))
 
     def _show_where(self) -> None:
         self.query_one("#where", Line).say(headline(self.run_, self._wanted, self.rollout.rows.get(self._wanted)))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dumptui.core.tables import Record
+from dumptui.core.text import visible
 from dumptui.tui.output import number
 from dumptui.tui.widgets.table import Column
 
@@ -79,7 +80,7 @@ def listed(value: object) -> str:
 def reward(value: object) -> str:
     """A reward as a number, or the keys of a dict from which none is chosen."""
     if isinstance(value, Mapping):
-        return "{" + ",".join(map(str, value)) + "}"
+        return "{" + visible(",".join(map(str, value))) + "}"
     return fixed(2)(value)
 
 
@@ -199,18 +200,15 @@ def cells(fields: Sequence[Field], record: Record) -> list[str]:
 
 
 def order(records: Sequence[Record], key: str, descending: bool) -> list[int]:
-    """Row numbers sorted by a column, blanks and NaN last; equal ones stay in file order."""
-
-    def blank(value: object) -> bool:
-        return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
-
-    def rank(at: int) -> tuple[int, float, str]:
-        value = records[at].get(key)
+    """Row numbers sorted by a column: numbers, then texts, blanks and NaN last; equal ones stay in file order."""
+    values = [record.get(key) for record in records]
+    numbers: dict[int, float] = {}
+    texts: dict[int, str] = {}
+    for at, value in enumerate(values):
         if isinstance(value, (bool, int, float)):
-            return 0, -float(value) if descending else float(value), ""
-        return 1, 0.0, str(value)
-
-    filled = [at for at in range(len(records)) if not blank(records[at].get(key))]
-    texts = any(isinstance(records[at].get(key), str) for at in filled)
-    filled.sort(key=rank, reverse=descending and texts)
-    return filled + [at for at in range(len(records)) if blank(records[at].get(key))]
+            if value == value:
+                numbers[at] = -value if descending else value
+        elif value is not None and value != "":
+            texts[at] = str(value)
+    blank = [at for at in range(len(values)) if at not in numbers and at not in texts]
+    return sorted(numbers, key=numbers.__getitem__) + sorted(texts, key=texts.__getitem__, reverse=descending) + blank

@@ -9,6 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -23,17 +24,21 @@ class Choose(ModalScreen[str | None]):
         Binding("k", "up", show=False, id="choose.up"),
     ]
 
-    def __init__(self, title: str, choices: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, title: str, choices: Sequence[tuple[str, str]], current: str | None = None) -> None:
         super().__init__()
-        self.choices = choices
         self.heading = title
+        self.choices = choices
+        self.current = current
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Text(self.heading, style="bold"), id="dialog-title")
-            yield OptionList(
-                *(Option(Text(text, no_wrap=True, overflow="ellipsis"), id=key) for key, text in self.choices)
-            )
+            yield OptionList(*(Option(Content(text), id=key) for key, text in self.choices), markup=False)
+
+    def on_mount(self) -> None:
+        keys = [key for key, _ in self.choices]
+        if self.current in keys:
+            self.query_one(OptionList).highlighted = keys.index(self.current)
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:

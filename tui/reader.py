@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from textual.message import Message
 
@@ -56,9 +56,15 @@ class Opened(Message):
 
 
 @dataclass
+class Unopened(Message):
+    """A sample that can't be looked at."""
+
+    problem: str
+
+
+@dataclass
 class Progress(Message):
     key: StepKey
-    file: str
     done: int
     total: int
 
@@ -71,7 +77,7 @@ class Abandoned(Exception):
 
 
 class Reader:
-    """Reads for the screen, one thing at a time; a newer wish abandons what an older one is still reading."""
+    """Reads for the screen, one thing at a time; a newer wish abandons what an older one, or the scan, is reading."""
 
     def __init__(self, run: Run, post: Callable[[Message], object], reward_key: str | None) -> None:
         self.run = run
@@ -79,7 +85,7 @@ class Reader:
         self._post = post
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._wish = 0
-        self._closed = threading.Event()
+        self._closed = False
         self._scan: deque[StepKey] = deque()
         self._step: Step | None = None
         self._scales: dict[str, tuple[float, float]] = {}
@@ -89,7 +95,8 @@ class Reader:
         self._wish += 1
         self._pool.submit(self._open_step, key, self._wish)
 
-    def open_sample(self, step: Step, position: int, tables_of: dict[str, str] | None = None) -> None:
+    def open_sample(self, step: Step, position: int) -> None:
+        self._wish += 1
         self._pool.submit(self._open_sample, step, position, self._wish)
 
     def scan(self, keys: list[StepKey]) -> None:
@@ -101,44 +108,57 @@ class Reader:
         self._wish += 1
 
     def close(self) -> None:
-        self._closed.set()
+        self._closed = True
         self._wish += 1
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     # In the reader thread --------------------------------------------------------------------------------------
 
     def _open_step(self, key: StepKey, wish: int) -> None:
-        if wish != self._wish:
-            return
-        files = self.run.steps[key]
         try:
-            step = load(files, self._watch(key, wish))
-            samples = tables.samples(step, self.reward_key)
+            step, samples = self._read(key, wish, lambda done, total: self._post(Progress(key, done, total)))
         except Abandoned:
             return
         except DumpError as error:
-            self._post(Failed(key, str(error), tables.unreadable_step(files, error)))
+            problem = f"{Path(error.path).name}: {error.problem}"  # a whole path would leave no room for the reason
+            self._post(Failed(key, problem, tables.unreadable_step(self.run.steps[key], error)))
             return
         groups = tables.groups(samples, evaluation=key.evaluation)
         self._post(Loaded(key, step, samples, groups, tables.step_row(step, samples)))
 
-    def _watch(self, key: StepKey, wish: int) -> Callable[[int, int], None]:
-        def on_read(done: int, total: int) -> None:
-            if wish != self._wish or self._closed.is_set():
-                raise Abandoned
-            self._post(Progress(key, "", done, total))
+    def _read(self, key: StepKey, wish: int, report: Callable[[int, int], object]) -> tuple[Step, list[Record]]:
+        """A step and its samples table. Raises Abandoned, and DumpError also for a defect: it costs the step only."""
 
-        return on_read
+        def on_read(done: int, total: int) -> None:
+            self._check(wish)
+            report(done, total)
+
+        self._check(wish)
+        try:
+            step = load(self.run.steps[key], on_read)
+            return step, tables.samples(step, self.reward_key)
+        except (Abandoned, DumpError):
+            raise
+        except Exception as error:
+            raise DumpError(str(key), f"can't be shown: {type(error).__name__}: {error}") from error
+
+    def _check(self, wish: int) -> None:
+        if wish != self._wish:
+            raise Abandoned
 
     def _open_sample(self, step: Step, position: int, wish: int) -> None:
         if wish != self._wish:
             return
         if step is not self._step:
             self._step, self._scales = step, {}
-        view = view_sample(step, position, self._words())
-        for name in view.fields:
-            if name not in self._scales:
+        try:
+            view = view_sample(step, position, self._words())
+            for name in view.fields.keys() - self._scales.keys():
                 self._scales[name] = field_scale(step, name)
+        except Exception as error:  # a file that changed meanwhile, or a defect: it costs the sample only
+            problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
+            self._post(Unopened(f"the sample can't be shown: {problem}"))
+            return
         self._post(Opened(step.files.key, position, view, self._scales))
 
     def _words(self) -> Vocabulary | None:
@@ -151,23 +171,20 @@ class Reader:
 
     def _scan_next(self) -> None:
         """One step, then to the back of the queue: whatever was asked meanwhile comes first."""
-        if not self._scan or self._closed.is_set():
+        if not self._scan or self._closed:
             return
         key = self._scan.popleft()
-        files = self.run.steps[key]
         try:
-            step = load(files, self._stop_when_closed)
-            row = tables.step_row(step, tables.samples(step, self.reward_key))
-        except Abandoned:
-            return
-        except DumpError as error:
-            row = tables.unreadable_step(files, error)
-        self._post(Summary(key, row))
+            self._post(Summary(key, self._row(key)))
+        except Abandoned:  # something was asked: this step is read again after it
+            self._scan.appendleft(key)
         try:
             self._pool.submit(self._scan_next)
         except RuntimeError:  # closed between the check and here
             return
 
-    def _stop_when_closed(self, done: int, total: int) -> None:
-        if self._closed.is_set():
-            raise Abandoned
+    def _row(self, key: StepKey) -> Record:
+        try:
+            return tables.step_row(*self._read(key, self._wish, lambda done, total: None))
+        except DumpError as error:
+            return tables.unreadable_step(self.run.steps[key], error)

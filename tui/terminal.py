@@ -1,21 +1,31 @@
-"""What the terminal shows already, so that only what differs is written: over SSH bytes are what a screen costs.
+"""What the terminal shows already, so that only what differs is written, and how the terminal is left.
 
-Textual writes every region that was refreshed, changed or not, and the whole screen again after each layout: opening a
-sample came to 89 KB in three repaints at 120x40. As differences it is one screen at most, 30 KB, and nothing where
-nothing changed.
+Over SSH bytes are what a screen costs. Textual writes every region that was refreshed, changed or not, and the whole
+screen again after each layout: opening a sample came to 89 KB in three repaints at 120x40. As differences it is one
+screen at most, 30 KB, and nothing where nothing changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import signal
+import traceback
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
+from textual.app import App
+from textual.binding import Binding
+from textual.screen import Screen
 from textual.strip import Strip
 
-# Reached through a private name of the pinned Textual: the strips of chosen lines of what is on screen.
-Chosen = Callable[[int], bool]
+from dumptui.core.text import visible
+
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Changes(CompositorUpdate):
@@ -78,3 +88,39 @@ def same(one: Sequence[Segment], other: Sequence[Segment]) -> int:
             break
         count += 1
     return count
+
+
+class TerminalApp(App[None]):
+    """Writes differences, ends tidily when it is told to end, and tells of a defect in one sentence."""
+
+    BINDINGS = [Binding("ctrl+c", "quit", show=False, system=True)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
+        self._terminal = Terminal()
+
+    def on_mount(self) -> None:
+        for number in ENDINGS if not self.is_headless else ():
+            end = partial(self.exit, return_code=128 + number)
+            asyncio.get_running_loop().add_signal_handler(number, end)
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
+            renderable = self._terminal.changes(screen._compositor, renderable)
+        super()._display(screen, renderable)
+
+    def _resume_signal(self) -> None:
+        self._terminal.forget()
+        super()._resume_signal()
+
+    def on_resize(self) -> None:
+        self._terminal.forget()  # terminals shift and wrap what they show when they are resized, also there and back
+
+    def _fatal_error(self) -> None:
+        """Not pages of local variables, which are text of the dump."""
+        error = self._exception
+        at = traceback.extract_tb(error.__traceback__)[-1] if error is not None else None
+        where = f" at {Path(at.filename).name}:{at.lineno}" if at is not None else ""
+        what = visible(f"{type(error).__name__}: {error}")
+        self.panic(Text(f"dumptui: {what}{where}: a defect of dumptui, please report it"))

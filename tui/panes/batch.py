@@ -15,7 +15,7 @@ from dumptui.core.join import Step
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
-from dumptui.tui.panes.rollout import sample_records, sample_style
+from dumptui.tui.panes.samples import SampleChosen, count, sample_records, sample_style
 from dumptui.tui.reader import Loaded
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
@@ -35,7 +35,9 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 """
 
     @dataclass
-    class SampleChosen(Message):
+    class SampleMoved(Message):
+        """The cursor went to another sample."""
+
         position: int
 
     def __init__(self) -> None:
@@ -46,9 +48,9 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
     def compose(self) -> ComposeResult:
         yield Line(id="batch-title")
-        yield Table(id="files", empty="no train files in this step")
+        yield Table(id="files", empty="reading the step")
         yield Line(id="file-detail")
-        yield Table(id="batch-samples", empty="no sample has train data")
+        yield Table(id="batch-samples", empty="reading the step")
 
     def show_step(self, loaded: Loaded) -> None:
         self.files = [
@@ -62,6 +64,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self.samples = sample_records(loaded)
         self.trained = [at for at, row in enumerate(self.samples) if row["trained"]]
         self.query_one("#batch-title", Line).say(summary(loaded.step))
+        self._say_empty("no train files in this step", "no sample has train data")
         self.query_one("#files", Table).show(
             [field.column for field in columns.BATCH_FILES],
             len(self.files),
@@ -78,6 +81,24 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         )
         self._show_file(0)
 
+    def clear(self, reason: str) -> None:
+        """Nothing is known of the step."""
+        self.files, self.samples, self.trained = [], [], []
+        self._say_empty(reason, "")
+        for table in self.query(Table):
+            table.show([], 0, lambda at: [])
+        self.query_one("#batch-title", Line).say("")
+        self._show_file(0)
+
+    def _say_empty(self, files: str, samples: str) -> None:
+        self.query_one("#files", Table).empty = files
+        self.query_one("#batch-samples", Table).empty = samples
+
+    def select_sample(self, position: int | None) -> None:
+        """A sample that was not trained has no row here."""
+        if position in self.trained:
+            self.query_one("#batch-samples", Table).cursor = self.trained.index(position)
+
     @on(Table.Highlighted, "#files")
     def _file_moved(self, event: Table.Highlighted) -> None:
         self._show_file(event.row)
@@ -86,7 +107,8 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         text = Text()
         if self.files:
             row = self.files[at]
-            text.append(f" {row['file']} ", "bold").append(f"{columns.listed(row['fields']) or 'no per-token columns'}")
+            held = visible(columns.listed(row["fields"])) or "no per-token columns"
+            text.append(f"{row['file']} ", "bold").append(held)
             if row["reason"]:
                 text.append(f" · {visible(str(row['reason']))}", "bold")
         self.query_one("#file-detail", Line).say(text)
@@ -94,9 +116,14 @@ What the trainer wrote of the step: its files, and the trained samples with thei
     @on(Table.Selected, "#batch-samples")
     def _sample_selected(self, event: Table.Selected) -> None:
         if self.trained:
-            self.post_message(self.SampleChosen(self.trained[event.row]))
+            self.post_message(SampleChosen(self.trained[event.row]))
 
-    def focus_first(self) -> None:
+    @on(Table.Highlighted, "#batch-samples")
+    def _sample_moved(self, event: Table.Highlighted) -> None:
+        if self.trained and event.table.has_focus:
+            self.post_message(self.SampleMoved(self.trained[event.row]))
+
+    def enter(self) -> None:
         self.query_one("#files", Table).focus()
 
 
@@ -106,10 +133,12 @@ def cp_text(row: Record) -> str:
 
 def summary(step: Step) -> Text:
     """What was trained, from how many files, under which layout."""
-    text = Text().append(f" {step.files.key}", "bold")
+    text = Text().append(str(step.files.key), "bold")
     if step.files.key.evaluation:
         return text.append(" · an eval is not trained on")
-    text.append(f" · trained on {step.trained} of {len(step.samples)} samples · {len(step.files.shards)} files")
+    text.append(
+        f" · trained on {step.trained} of {len(step.samples)} samples · {count(len(step.files.shards), 'file')}"
+    )
     if step.peers:
         sizes = sorted({peers.cp_size for peers in step.peers})
         formats = sorted({shard.qkv_format or "format not recorded" for shard in step.shards})

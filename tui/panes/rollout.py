@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.dialog import Choose
+from dumptui.tui.panes.samples import SampleChosen, count_line, group_line, prompt_text, sample_records, sample_style
 from dumptui.tui.reader import Loaded
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot import Plot, Series
@@ -66,10 +66,6 @@ part.
     @dataclass
     class StepChosen(Message):
         key: StepKey
-
-    @dataclass
-    class SampleChosen(Message):
-        position: int
 
     def __init__(self, keys: Sequence[StepKey]) -> None:
         super().__init__(id="rollout")
@@ -130,6 +126,17 @@ part.
     def select_step(self, key: StepKey) -> None:
         self.steps.cursor = self.keys.index(key)
 
+    def next_step(self, by: int) -> None:
+        """Go to the train step, or the eval, before or after; beyond the last one nothing happens."""
+        like = self._like(self.keys[self.steps.cursor])
+        at = like.index(self.keys[self.steps.cursor]) - by
+        if 0 <= at < len(like):
+            self.select_step(like[at])
+
+    def _like(self, key: StepKey) -> list[StepKey]:
+        """The train steps, or the evals, the newest first as in the table."""
+        return [one for one in self.keys if one.evaluation == key.evaluation]
+
     def _draw_trend(self) -> None:
         evaluation = self._loaded is not None and self._loaded.key.evaluation
         keys = [key for key in reversed(self.keys) if key.evaluation == evaluation]
@@ -138,7 +145,7 @@ part.
         x = np.array([key.step for key in keys], np.float64)
         field = next(field for field in columns.STEPS if field.key == self.trend)
         self.query_one("#trend-title", Line).say(
-            Text().append(f" {field.label} over {'eval' if evaluation else 'train'} steps", "bold")
+            Text(f"{field.label} over {'eval' if evaluation else 'train'} steps", "bold")
         )
         cursor = float(self._loaded.key.step) if self._loaded is not None else None
         self.query_one("#trend", Plot).show(Series(field.label, x, drawn), cursor=cursor, empty="no values yet")
@@ -161,22 +168,26 @@ part.
         if keys:
             self.select_step(min(keys, key=lambda key: abs(key.step - event.x)))
 
+    # The class -samples says at which of the two levels the pane is; the focus follows, and leads when it is moved.
+
+    def on_descendant_focus(self) -> None:
+        self.set_class(self.table.has_focus, "-samples")
+
     def enter_samples(self) -> None:
         self.add_class("-samples")
         self.table.focus()
 
-    def leave_samples(self) -> bool:
-        """Go back to the steps; False when the cursor is there already."""
-        if not self.table.has_focus and not self.has_class("-samples"):
-            return False
+    def leave_samples(self) -> None:
         self.remove_class("-samples")
         self.steps.focus()
-        return True
+
+    def enter(self) -> None:
+        (self.table if self.has_class("-samples") else self.steps).focus()
 
     # Samples ---------------------------------------------------------------------------------------------------
 
     def show_wait(self, key: StepKey, text: str) -> None:
-        self.query_one("#samples-title", Line).say(Text(f" {key}: {text}"))
+        self.query_one("#samples-title", Line).say(f"{key}: {text}")
 
     def show_failure(self, key: StepKey, problem: str) -> None:
         self.samples, self.order, self._loaded = [], [], None
@@ -196,7 +207,10 @@ part.
         return [field for field in columns.SAMPLES if field.default or self.all_columns]
 
     def _show_samples(self, keep_cursor: bool = True) -> None:
-        self.order = list(range(len(self.samples))) if self._sort is None else columns.order(self.samples, *self._sort)
+        key, descending = self._sort or ("label", False)
+        self.order = list(range(len(self.samples)))
+        if self._sort is not None:
+            self.order = columns.order(self.samples, "sample_index" if key == "label" else key, descending)
         fields = self._fields()
         self.table.show(
             [field.column for field in fields],
@@ -212,8 +226,9 @@ part.
     def _show_title(self) -> None:
         assert self._loaded is not None
         row, key = self._loaded.row, self._loaded.key
-        text = Text().append(f" {key}", "bold")
-        text.append(f" · {row['samples']} samples in {row['groups']} groups")
+        like = self._like(key)
+        text = Text().append("< " * (key != like[-1])).append(str(key), "bold").append(" >" * (key != like[0]))
+        text.append(f" · {count_line(row, self._loaded.groups)}")
         if row["reason"]:
             text.append(f" · {visible(str(row['reason']))}", "bold")
         if self._sort is not None:
@@ -228,7 +243,7 @@ part.
         index = self.samples[position]["group_index"]
         group = next((one for one in self._loaded.groups if one["group_index"] == index), None)
         prompt = prompt_text(self._loaded.step.samples[position].prompt)
-        self.query_one("#group", Line).say(group_line(group, self.samples, prompt, self.app.size.width * 2))
+        self.query_one("#group", Line).say(group_line(group, self.samples, prompt))
 
     @on(Table.Highlighted, "#samples")
     def _sample_moved(self, event: Table.Highlighted) -> None:
@@ -237,10 +252,22 @@ part.
     @on(Table.Selected, "#samples")
     def _sample_selected(self, event: Table.Selected) -> None:
         if self.order:
-            self.post_message(self.SampleChosen(self.order[event.row]))
+            self.post_message(SampleChosen(self.order[event.row]))
+
+    @property
+    def current(self) -> int | None:
+        """The position of the sample under the cursor."""
+        return self.order[self.table.cursor] if self.order else None
 
     def select_sample(self, position: int) -> None:
+        self.add_class("-samples")
         self.table.cursor = self.order.index(position)
+
+    def next_sample(self, by: int) -> int | None:
+        """Move the cursor along the order on screen; None at its end."""
+        before = self.table.cursor
+        self.table.cursor += by
+        return None if self.table.cursor == before else self.current
 
     # Keys ------------------------------------------------------------------------------------------------------
 
@@ -249,21 +276,20 @@ part.
         self._sort_by(event.key)
 
     def _sort_by(self, key: str | None) -> None:
-        if key is None or not self.samples:
+        """Sort by a column, the largest first, or turn round the order that is by it already."""
+        if key is None or self._loaded is None:
             return
-        self._sort = (
-            (key, not self._sort[1]) if self._sort is not None and self._sort[0] == key else (key, key != "label")
-        )
+        before = self._sort or ("label", False)
+        self._sort = (key, not before[1] if before[0] == key else key != "label")
         self._show_samples()
         self.table.cursor = 0
 
     def action_sort(self) -> None:
         choices = [(field.key, f"{field.label:<8}  {field.tip}") for field in self._fields()]
-        self.app.push_screen(Choose("sort the samples by", choices), self._sort_by)
+        self.app.push_screen(Choose("sort the samples by", choices, self._sort and self._sort[0]), self._sort_by)
 
     def action_reverse(self) -> None:
-        if self._sort is not None:
-            self._sort_by(self._sort[0])
+        self._sort_by("label" if self._sort is None else self._sort[0])
 
     def action_all_columns(self) -> None:
         self.all_columns = not self.all_columns
@@ -273,66 +299,3 @@ part.
     def action_trend(self) -> None:
         self.trend = TRENDS[(TRENDS.index(self.trend) + 1) % len(TRENDS)]
         self._draw_trend()
-
-
-def sample_records(loaded: Loaded) -> list[Record]:
-    """The rows of the samples table with what only the screen shows."""
-    times = Counter(row["sample_index"] for row in loaded.samples)
-    records = []
-    for row, sample in zip(loaded.samples, loaded.step.samples, strict=True):
-        index = "?" if sample.index is None else sample.index
-        shown = {
-            "label": f"{index}.{sample.occurrence}" if times[sample.index] > 1 else index,
-            "shown_reward": sample.reward if row["reward"] is None else row["reward"],
-            "flags": flags(row, loaded.key.evaluation),
-        }
-        records.append({**row, **shown})
-    return records
-
-
-def flags(row: Record, evaluation: bool) -> str:
-    found = []
-    if row["remove_sample"]:
-        found.append("removed")
-    if row["truncated"]:
-        found.append("trunc")
-    elif row["status"] != "completed":
-        found.append(visible(str(row["status"])))
-    if not row["trained"] and not evaluation:
-        found.append("no train")
-    if row["alignment_failed"]:
-        found.append("unplaced")
-    return " ".join(found)
-
-
-def sample_style(row: Record) -> str | None:
-    if row["remove_sample"] or row["alignment_failed"]:
-        return "bad"
-    return "warn" if row["flags"] else None
-
-
-def prompt_text(prompt: object) -> str:
-    """The prompt's text, of chat messages the last user's."""
-    if isinstance(prompt, str):
-        return prompt
-    if not isinstance(prompt, (list, tuple)):
-        return ""
-    contents = [one.get("content") for one in prompt if isinstance(one, dict) and one.get("role") == "user"]
-    return str(contents[-1]) if contents else ""
-
-
-def group_line(group: Record | None, samples: Sequence[Record], prompt: str, width: int) -> Text:
-    """The prompt group at a glance: its members' rewards, whether they differ, and the prompt."""
-    text = Text(no_wrap=False, overflow="ellipsis")
-    if group is not None and group["group_index"] is not None:
-        rewards = [columns.reward(one["shown_reward"]) for one in samples if one["group_index"] == group["group_index"]]
-        text.append(f" group {group['group_index']}: ", "bold").append(
-            "  ".join(rewards[:16]) + ("  …" if len(rewards) > 16 else "")
-        )
-        text.append(
-            "   zero-std: unknown" if group["reward_mean"] is None else "   zero-std" if group["zero_std"] else "",
-            "bold",
-        )
-        text.append("   ")
-    shown = visible(" ".join(prompt[: 2 * width].split()))
-    return text.append("prompt ", "bold").append(shown[:width])

@@ -14,9 +14,8 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.reactive import var
 
-from dumptui.core.join import FIELDS
 from dumptui.core.text import visible
-from dumptui.core.view import MASKED, MISSING, PROMPT, SampleView
+from dumptui.core.view import MASKED, MISSING, PROMPT, SampleField, SampleView
 from dumptui.tui import columns
 from dumptui.tui.dialog import Choose
 from dumptui.tui.output import number
@@ -85,12 +84,17 @@ loss mask is 1 and both log-probs are there.
         yield Line(id="chart-title")
         yield Plot(id="chart")
 
+    def enter(self) -> None:
+        self.query_one("#text", Heatmap).focus()
+
+    @property
+    def position(self) -> int | None:
+        """The sample on show, by its position in the rollout file."""
+        return None if self.opened is None else self.opened.position
+
     @property
     def view(self) -> SampleView | None:
         return None if self.opened is None else self.opened.view
-
-    def show_wait(self, text: str) -> None:
-        self.query_one("#tokens-title", Line).say(Text(f" {text}"))
 
     def clear(self, reason: str) -> None:
         """Another step is open: no sample of it has been asked for yet."""
@@ -118,9 +122,7 @@ loss mask is 1 and both log-probs are there.
     def _usable(self) -> list[str]:
         """Fields with values, the difference first."""
         assert self.view is not None
-        first = ["lp_diff", "imp_ratio", *FIELDS]
-        there = [name for name, field in self.view.fields.items() if field.state in ("ok", "partial")]
-        return sorted(there, key=lambda name: first.index(name) if name in first else len(first))
+        return [name for name, field in by_interest(self.view) if field.state in ("ok", "partial")]
 
     # The statistic ---------------------------------------------------------------------------------------------
 
@@ -149,8 +151,8 @@ loss mask is 1 and both log-probs are there.
     def _shade_line(self, view: SampleView, scale: tuple[float, float]) -> Text:
         field = view.fields.get(self.statistic)
         if field is None or field.values is None:
-            return Text().append(" no per-token statistic is dumped for this sample", "bold")
-        text = Text().append(f" {self.statistic}", "bold")
+            return Text("no per-token statistic is dumped for this sample", "bold")
+        text = Text().append(visible(self.statistic), "bold")
         if self.statistic in MEANING:
             text.append(f" = {MEANING[self.statistic]}")
         if field.state not in ("ok",):
@@ -175,7 +177,7 @@ loss mask is 1 and both log-probs are there.
     def _draw_chart(self, view: SampleView, kinds: npt.NDArray[np.uint8]) -> None:
         start = view.sample.prompt_length
         field = view.fields.get(self.statistic)
-        title_line = Text().append(f" {self.statistic} against position", "bold")
+        title_line = Text().append(f"{visible(self.statistic)} against position", "bold")
         chart = self.query_one("#chart", Plot)
         if field is None:
             chart.show(empty="no per-token statistic is dumped for this sample")
@@ -217,7 +219,7 @@ loss mask is 1 and both log-probs are there.
             return
         worst = self.view.worst(self.statistic)
         if not len(worst):
-            self.notify(f"no token has a value of {self.statistic}", markup=False)
+            self.notify(f"no token has a value of {visible(self.statistic)}", markup=False)
             return
         self._worst_at = min(max(self._worst_at + by, 0), len(worst) - 1)
         self.query_one("#text", Heatmap).goto(int(worst[self._worst_at]))
@@ -226,15 +228,15 @@ loss mask is 1 and both log-probs are there.
         if self.view is None:
             return
         choices = []
-        for name, field in self.view.fields.items():
+        for name, field in by_interest(self.view):
             state = "" if field.state == "ok" else f"  ({field.state}: {field.reason or 'no file has the column'})"
-            choices.append((name, f"{name}{visible(state)}"))
+            choices.append((name, visible(f"{name}{state}")))
 
         def chosen(name: str | None) -> None:
             if name is not None:
                 self.statistic = name
 
-        self.app.push_screen(Choose("shade and chart by", choices), chosen)
+        self.app.push_screen(Choose("shade and chart by", choices, self.statistic), chosen)
 
 
 def shades(view: SampleView, name: str, scale: tuple[float, float]) -> Floats:
@@ -271,7 +273,7 @@ def bands(kinds: npt.NDArray[np.uint8]) -> list[Band]:
 def title(view: SampleView, place: str) -> Text:
     sample = view.sample
     masked = 0 if view.mask is None else int((view.mask == 0).sum())
-    text = Text().append(f" sample {'?' if sample.index is None else sample.index}", "bold")
+    text = Text().append(f"sample {'?' if sample.index is None else sample.index}", "bold")
     if sample.occurrence:
         text.append(f".{sample.occurrence}")
     facts = [
@@ -296,20 +298,24 @@ def versions(found: list[str]) -> str:
 def token_line(view: SampleView, position: int) -> Text:
     """Every statistic of one token."""
     sample = view.sample
-    text = Text().append(f" #{position} ", "bold")
+    text = Text().append(f"#{position} ", "bold")
     text.append(f' "{visible(view.texts[position])}"').append(f"  id {int(sample.tokens[position])}", "dim")
     at = position - sample.prompt_length
     if at < 0:
         return text.append("   prompt", "italic")
     if view.mask is not None and at < len(view.mask) and not view.mask[at]:
         return text.append("   masked: not trained on, no statistic", "italic")
-    for name, field in view.fields.items():
-        value = view.value(name, position)
+    for name, field in by_interest(view):
         if field.state in ("ok", "partial"):
-            text.append(f"   {LABELS.get(name, name)} ", "dim").append(
-                signed(name, value), "bold" if name == "lp_diff" else "none"
-            )
+            value = signed(name, view.value(name, position))
+            text.append(f"   {visible(LABELS.get(name, name))} ", "dim")
+            text.append(value, "bold" if name == "lp_diff" else "none")
     return text
+
+
+def by_interest(view: SampleView) -> list[tuple[str, SampleField]]:
+    """The fields, the difference first: where a line is too short, the last are cut."""
+    return sorted(view.fields.items(), key=lambda one: one[0] not in MEANING)
 
 
 def signed(name: str, value: float | None) -> str:

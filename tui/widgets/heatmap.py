@@ -237,7 +237,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _wrap(self) -> None:
         self._columns = self.scrollable_content_region.width
-        self._starts = wrap(self._widths, self._breaks, self._columns) if self._columns else [0]
+        self._starts = wrap(self._widths, self._breaks, max(1, self._columns))  # keys move the cursor also while hidden
         self.virtual_size = Size(1, len(self._starts) - 1)
         self._repaint()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 
 class TabLine(Widget):
-    """The tabs of the screen in one row; Textual's own take two and animate."""
+    """Tabs in one row, numbers for the inactive ones where that is narrow; Textual's own take two rows and animate."""
 
     COMPONENT_CLASSES = {"tabs--active", "tabs--other"}
     DEFAULT_CSS = """
@@ -33,23 +33,30 @@ class TabLine(Widget):
 
     def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
-        self._labels = {name: f" {at} {label} " for at, (name, label) in enumerate(names.items(), 1)}
-        self.set_reactive(TabLine.active, next(iter(self._labels)))
+        self._names = names
+        self.set_reactive(TabLine.active, next(iter(names)))
 
     def get_content_width(self, container: object, viewport: object) -> int:
-        return sum(map(len, self._labels.values()))
+        return sum(len(label) for _, label in self._labels(short=False))
+
+    def _labels(self, short: bool) -> Iterator[tuple[str, str]]:
+        for at, (name, label) in enumerate(self._names.items(), 1):
+            yield name, f" {at} " if short and name != self.active else f" {at} {label} "
+
+    def _shown(self) -> list[tuple[str, str]]:
+        return list(self._labels(short=self.size.width < self.get_content_width(None, None)))
 
     def render(self) -> Text:
         styles = {
             True: self.get_component_rich_style("tabs--active"),
             False: self.get_component_rich_style("tabs--other"),
         }
-        return Text.assemble(*((label, styles[name == self.active]) for name, label in self._labels.items()))
+        return Text.assemble(*((label, styles[name == self.active]) for name, label in self._shown()), no_wrap=True)
 
     def on_click(self, event: events.Click) -> None:
-        at = 0
-        for name, label in self._labels.items():
-            at += len(label)
-            if event.x < at:
+        end = 0
+        for name, label in self._shown():
+            end += len(label)
+            if event.x < end:
                 self.post_message(self.Chosen(name))
                 return

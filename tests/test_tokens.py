@@ -1,0 +1,122 @@
+"""Token ids as text, from a tokenizer.json alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from dumptui.core.errors import DumpError
+from dumptui.core.tokens import CONTINUES, Vocabulary, byte_characters
+
+LETTERS = {byte: letter for letter, byte in byte_characters().items()}
+EMOJI, WORD = "🙂".encode(), "好".encode()
+
+
+def byte_level(extra: list[bytes] | None = None) -> Tokenizer:
+    """Every byte is a token of its number; `extra` pieces come after, then two special tokens."""
+    vocabulary = {LETTERS[byte]: byte for byte in range(256)}
+    vocabulary |= {"".join(LETTERS[byte] for byte in piece): 256 + at for at, piece in enumerate(extra or [])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|im_end|>", "<think>"])
+    return tokenizer
+
+
+def load(folder: Path, tokenizer: Tokenizer) -> Vocabulary:
+    path = folder / "tokenizer.json"
+    path.write_text(tokenizer.to_str(), encoding="utf-8")
+    return Vocabulary.load(path)
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
+    return load(tmp_path_factory.mktemp("bytes"), byte_level())
+
+
+# Case 28: huggingface/tokenizers#1811, antonellof/ferrox#124, characters over several tokens --------------
+
+
+def test_a_character_over_several_tokens_stands_on_its_first(letters: Vocabulary) -> None:
+    assert letters.texts(EMOJI) == ["🙂", CONTINUES, CONTINUES, CONTINUES]
+    assert letters.texts([*b"a", *WORD, *b"b"]) == ["a", "好", CONTINUES, CONTINUES, "b"]
+
+
+def test_pieces_of_several_bytes(tmp_path: Path) -> None:
+    vocabulary = load(tmp_path, byte_level([EMOJI[:2], EMOJI[2:], b"a" + WORD[:1], WORD[1:] + EMOJI[:1], b" the"]))
+    assert vocabulary.texts([256, 257]) == ["🙂", CONTINUES]
+    assert vocabulary.texts([258, 259, *EMOJI[1:]]) == ["a好", "🙂", CONTINUES, CONTINUES, CONTINUES]
+    assert vocabulary.texts([260]) == [" the"]
+
+
+def test_a_character_that_is_cut_is_shown_as_bytes(letters: Vocabulary) -> None:
+    assert letters.texts(EMOJI[:2]) == ["\\xf0", "\\x9f"]
+    assert letters.texts([*EMOJI[2:], *b"x"]) == ["\\x99", "\\x82", "x"]
+    assert letters.texts([EMOJI[0], 256, *EMOJI[1:]]) == ["\\xf0", "<|im_end|>", "\\x9f", "\\x99", "\\x82"]
+
+
+def test_ids_beyond_the_vocabulary_are_named(letters: Vocabulary) -> None:
+    """verl-project/verl#1826: ids come out of the padding of the embedding."""
+    assert letters.texts([151700, -101, 2**40, 258]) == ["<id 151700>", "<id -101>", f"<id {2**40}>", "<id 258>"]
+    assert letters.texts([256, 257]) == ["<|im_end|>", "<think>"]
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=30))
+def test_texts_joined_are_the_text(letters: Vocabulary, text: str) -> None:
+    texts = letters.texts(text.encode())
+    assert len(texts) == len(text.encode())
+    assert "".join("" if one == CONTINUES else one for one in texts) == text.replace(CONTINUES, "")
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_have_a_text_each(letters: Vocabulary, data: bytes) -> None:
+    texts = letters.texts(data)
+    assert len(texts) == len(data) and "\ufffd" not in "".join(texts)
+    "".join(texts).encode()  # no lone surrogates
+
+
+def test_sentencepiece_bytes_and_spaces(tmp_path: Path) -> None:
+    vocabulary = {
+        "<unk>": 0,
+        **{f"<0x{byte:02X}>": 1 + byte for byte in range(256)},
+        "▁the": 257,
+        "cat": 258,
+        "<0xzz>": 259,
+    }
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>", byte_fallback=True))
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    texts = load(tmp_path, tokenizer).texts([257, 258, *(1 + byte for byte in EMOJI)])
+    assert texts == [" the", "cat", "🙂", CONTINUES, CONTINUES, CONTINUES]
+    assert load(tmp_path, tokenizer).texts([259]) == ["<0xzz>"]
+
+
+# Case 34: thinking-machines-lab/tinker-cookbook#604, verl-project/verl#865, tokenizers that want code -------
+
+
+def test_code_of_the_dump_is_never_run(tmp_path: Path) -> None:
+    (tmp_path / "tokenization_evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    config = {"auto_map": {"AutoTokenizer": ["tokenization_evil.Evil", None]}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(DumpError, match="no tokenizer in the dump: token ids are shown"):
+        Vocabulary.load(tmp_path / "tokenizer.json")
+    assert load(tmp_path, byte_level()).texts(b"ok") == ["o", "k"]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "null", "[1]", '{"model": {"type": "Unknown"}}', "\udcff"])
+def test_a_file_that_is_no_tokenizer_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(DumpError, match="no tokenizer that can be read") as caught:
+        Vocabulary.load(tmp_path / "tokenizer.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").mkdir()
+    with pytest.raises(DumpError, match="can't be read"):
+        Vocabulary.load(tmp_path / "tokenizer.json")

@@ -1,0 +1,104 @@
+"""Rows of samples as the panes show them: what the tables of core don't have, as it is for the screen only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual.message import Message
+
+from dumptui.core.join import Step
+from dumptui.core.tables import Record
+from dumptui.core.text import visible
+from dumptui.tui import columns
+from dumptui.tui.reader import Loaded
+
+MANY = 16
+"""Members of a group that are listed one by one."""
+
+
+@dataclass
+class SampleChosen(Message):
+    """Enter on a sample, told by its position in the rollout file."""
+
+    position: int
+
+
+def sample_records(loaded: Loaded) -> list[Record]:
+    """The rows of the samples table with what only the screen shows."""
+    times = Counter(row["sample_index"] for row in loaded.samples)
+    records = []
+    for row, sample in zip(loaded.samples, loaded.step.samples, strict=True):
+        index = "?" if sample.index is None else sample.index
+        shown = {
+            "label": f"{index}.{sample.occurrence}" if times[sample.index] > 1 else index,
+            "shown_reward": sample.reward if row["reward"] is None else row["reward"],
+            "flags": flags(row, loaded.key.evaluation),
+        }
+        records.append({**row, **shown})
+    return records
+
+
+def flags(row: Record, evaluation: bool) -> str:
+    found = []
+    if row["remove_sample"]:
+        found.append("removed")
+    if row["truncated"]:
+        found.append("trunc")
+    elif row["status"] != "completed":
+        found.append(visible(str(row["status"])))
+    if not row["trained"] and not evaluation:
+        found.append("no train")
+    if row["alignment_failed"]:
+        found.append("unplaced")
+    return " ".join(found)
+
+
+def sample_style(row: Record) -> str | None:
+    if row["remove_sample"] or row["alignment_failed"]:
+        return "bad"
+    return "warn" if row["flags"] else None
+
+
+def place(step: Step, position: int) -> str:
+    """Where a sample stands, such as "step 3 · group 92, 3 of 4"."""
+    group = step.samples[position].group
+    if group is None:
+        return str(step.files.key)
+    members = [sample.position for sample in step.samples if sample.group == group]
+    return f"{step.files.key} · group {group}, {members.index(position) + 1} of {len(members)}"
+
+
+def count_line(row: Record, groups: Sequence[Record]) -> str:
+    """How many samples a step has, and in how many prompt groups where they have any."""
+    grouped = sum(group["group_index"] is not None for group in groups)
+    return count(row["samples"], "sample") + (f" in {count(grouped, 'group')}" if grouped else "")
+
+
+def count(number: object, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)
+
+
+def prompt_text(prompt: object) -> str:
+    """The prompt's text, of chat messages the last user's."""
+    if isinstance(prompt, str):
+        return prompt
+    if not isinstance(prompt, (list, tuple)):
+        return ""
+    contents = [one.get("content") for one in prompt if isinstance(one, dict) and one.get("role") == "user"]
+    return str(contents[-1]) if contents else ""
+
+
+def group_line(group: Record | None, samples: Sequence[Record], prompt: str) -> Text:
+    """The prompt group at a glance: its members' rewards, whether they differ, and the prompt."""
+    text = Text()
+    if group is not None and group["group_index"] is not None:
+        rewards = [columns.reward(one["shown_reward"]) for one in samples if one["group_index"] == group["group_index"]]
+        text.append(f"group {group['group_index']}: ", "bold")
+        text.append("  ".join(rewards[:MANY]) + "  …" * (len(rewards) > MANY))
+        spread = "zero-std: unknown" if group["reward_mean"] is None else "zero-std" if group["zero_std"] else ""
+        text.append(f"   {spread}".rstrip(), "bold").append("   ")
+    shown = " ".join(prompt[:2000].split())
+    return text.append("prompt ", "bold").append(visible(shown))

@@ -1,0 +1,77 @@
+"""The keys that do something here, in one line."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rich.text import Text
+from textual import events
+from textual.screen import Screen
+from textual.widget import Widget
+
+from dumptui.core.text import cell_width
+
+GAP = 2
+
+
+class Entry(NamedTuple):
+    """A binding as it is shown: the key to press, its name on a keyboard, and what it does."""
+
+    key: str
+    face: str
+    label: str
+
+    @property
+    def width(self) -> int:
+        return cell_width(self.face) + 1 + cell_width(self.label)
+
+
+def fitting(entries: list[Entry], width: int) -> list[Entry]:
+    """The first entries that fit in `width` cells, and always the last one, which tells of the others."""
+    kept = list(entries)
+    while len(kept) > 1 and sum(entry.width + GAP for entry in kept) - GAP > width:
+        del kept[-2]
+    return kept
+
+
+class KeyLine(Widget):
+    """What Textual's footer shows, as one widget: that one makes a dozen anew whenever the focus moves."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = {"keys--key"}
+    DEFAULT_CSS = """
+    KeyLine {
+        height: 1;
+        padding: 0 1;
+        background: $footer-background;
+        color: $footer-description-foreground;
+        & > .keys--key { color: $footer-key-foreground; text-style: bold; }
+    }
+    """
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+
+    def _changed(self, screen: Screen[object]) -> None:
+        self.refresh()
+
+    def entries(self) -> list[Entry]:
+        shown = {one.binding.action: one.binding for one in self.screen.active_bindings.values() if one.binding.show}
+        found = [
+            Entry(binding.key, self.app.get_key_display(binding), binding.description) for binding in shown.values()
+        ]
+        return fitting(found, self.size.width)
+
+    def render(self) -> Text:
+        key = self.get_component_rich_style("keys--key", partial=True)
+        pieces = [Text.assemble((entry.face, key), " ", entry.label) for entry in self.entries()]
+        return Text(" " * GAP, no_wrap=True).join(pieces)
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        end = 0
+        for entry in self.entries() if offset is not None else []:
+            end += entry.width + GAP
+            if offset is not None and offset.x < end:
+                self.app.simulate_key(entry.key)
+                return
