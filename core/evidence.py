@@ -45,10 +45,16 @@ class Evidence:
 
     # Tokens -----------------------------------------------------------------------------------------------
 
-    def read_tokens(self, shard: Shard) -> list[Array | None]:
-        """The tokens of every row, None where there are none that can be read."""
-        tensors = [shard.tensor("tokens", row) for row in range(shard.rows)]
-        return read_each(tensors)
+    def read_tokens(self, peers: Peers) -> list[Array | None]:
+        """The tokens of every row, from the first file that has them; None where none can be read."""
+        tokens: list[Array | None] = [None] * peers.first.rows
+        for shard in peers.shards:
+            left = [row for row, one in enumerate(tokens) if one is None]
+            if not left:
+                break
+            for row, one in zip(left, read_each([shard.tensor("tokens", row) for row in left]), strict=True):
+                tokens[row] = one
+        return tokens
 
     def same_tokens(self, shard: Shard, row: int, position: int) -> bool | None:
         """Whether a row holds the tokens of a sample; None where it can't be told."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.context_parallel import Ints
 from dumptui.core.evidence import Evidence, read_each
 from dumptui.core.layout import ENGINE, Peers, edges, take_recorded
 from dumptui.core.shard import Shard
@@ -32,6 +33,7 @@ SLICED = (
     "returns",
 )
 CP_SIZES = (*range(1, 17), 24, 32, 48, 64)
+MOST_STRIDES = 4096  # a file's name may claim any rank
 
 
 class Candidate(NamedTuple):
@@ -44,6 +46,19 @@ class Candidate(NamedTuple):
 
     def rank_of(self, shard: Shard) -> int:
         return shard.rank // self.stride % self.cp
+
+
+def assignments(ranks: Sequence[int]) -> Iterator[Candidate]:
+    """Every way of giving context-parallel ranks to files of these ranks, once."""
+    numbers = np.array(ranks)
+    strides = [*range(1, min(max(ranks), MOST_STRIDES) + 1), max(ranks) + 1]
+    for cp in CP_SIZES:
+        seen = set()
+        for stride in strides:
+            given = (numbers // stride % cp).tobytes()
+            if given not in seen:
+                seen.add(given)
+                yield Candidate(cp, stride)
 
 
 def resolve(peers: Sequence[Peers], evidence: Evidence) -> None:
@@ -80,7 +95,9 @@ class Search:
         self.evidence = evidence
         held = {name for group in groups for shard in group.shards for name in shard.per_token}
         self.columns = [name for name in SLICED if name in held] or sorted(held)
+        self.candidates = list(assignments([shard.rank for group in groups for shard in group.shards]))
         self._rules: dict[tuple[int, str, int, int], str | None] = {}
+        self._told: dict[tuple[int, str], tuple[Ints, Ints]] = {}
 
     def run(self) -> Candidate | str:
         """The layout, or why there is none."""
@@ -90,7 +107,7 @@ class Search:
         fitting = {column: self._fitting(column) for column in self.columns}
         # A column that no layout fits says nothing of the others; but where the engine's is contradicted, all are.
         told = [column for column in self.columns if fitting[column] or column == ENGINE]
-        left = [one for one in self._candidates() if told and all(one in fitting[column] for column in told)]
+        left = [one for one in self.candidates if told and all(one in fitting[column] for column in told)]
         if not left:
             return f"no layout fits the widths and the rollout file ({misfit})"
         alike = self._alike(left, told)
@@ -104,19 +121,8 @@ class Search:
         fit = f"cp {' and '.join(map(str, sizes))}" if len(sizes) > 1 else f"several rank orders of cp {sizes[0]}"
         return f"{fit} fit with different values"
 
-    def _candidates(self) -> Iterator[Candidate]:
-        highest = max(shard.rank for group in self.groups for shard in group.shards)
-        for cp in CP_SIZES:
-            seen = set()
-            for stride in range(1, highest + 2):
-                one = Candidate(cp, stride)
-                ranks = tuple(one.rank_of(shard) for group in self.groups for shard in group.shards)
-                if ranks not in seen:
-                    seen.add(ranks)
-                    yield one
-
     def _fitting(self, column: str) -> set[Candidate]:
-        return {one for one in self._candidates() if self._fits(one, column)}
+        return {one for one in self.candidates if self._fits(one, column)}
 
     def _fits(self, candidate: Candidate, column: str) -> bool:
         return all(
@@ -137,12 +143,23 @@ class Search:
     def _fits_rule(self, group: Peers, shard: Shard, column: str, cp: int, cp_rank: int, rule: str) -> bool:
         if shard.cp_size is not None and (shard.cp_size, shard.cp_rank) != (cp, cp_rank):
             return False
-        held, widths = group.spans(rule, cp, cp_rank), shard.widths(column)
-        if column != ENGINE:
-            return bool(((widths < 0) | (group.positions < 0) | (widths == held.width)).all())
-        # The engine's own list may be too short or too long for its sample; that is no matter of the layout.
-        told = (widths >= 0) & [self._has_engine(int(position)) for position in group.positions]
-        return bool((widths == held.width)[told].all()) and self.evidence.engine_agrees(group, shard, held)
+        held = group.spans(rule, cp, cp_rank)
+        rows, widths = self._widths(group, shard, column)
+        if not np.array_equal(held.width[rows], widths):
+            return False
+        return column != ENGINE or self.evidence.engine_agrees(group, shard, held)
+
+    def _widths(self, group: Peers, shard: Shard, column: str) -> tuple[Ints, Ints]:
+        """The rows whose widths tell of the layout, and these."""
+        key = id(shard), column
+        if key not in self._told:
+            widths = shard.widths(column)
+            told = (widths >= 0) & (group.positions >= 0)
+            if column == ENGINE:  # the engine's own list may have another length than its sample, layout or not
+                told &= [self._has_engine(int(position)) for position in group.positions]
+            rows = np.flatnonzero(told)
+            self._told[key] = rows, widths[rows]
+        return self._told[key]
 
     def _has_engine(self, position: int) -> bool:
         if position < 0:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from dumptui.core.context_parallel import Array, Ints
+from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.evidence import Evidence, read_each, rounding
+from dumptui.core.evidence import Evidence, rounding
 from dumptui.core.flat import Flat, empty, overlay, ratio
 from dumptui.core.infer import resolve
 from dumptui.core.layout import ENGINE, Cut, Peers, find_cut, group_peers
+from dumptui.core.masks import fill_masks
 from dumptui.core.match import Matcher, Row, raw_rewards
 from dumptui.core.mirror import read_samples_of
 from dumptui.core.placing import place
@@ -106,42 +107,8 @@ class Step:
         Known where its length fits.
         """
         out = self._empty("loss_mask", self._all(positions), np.int8)
-        trained = self._train_masks(out.positions)
-        for at, position in enumerate(out.positions):
-            values, known = out.one(at)
-            mask = trained[at] if trained[at] is not None else self._sample_mask(int(position))
-            if mask is None:
-                out.states[at], out.reasons[at] = "unreadable", "the loss_masks of its train row can't be read"
-            elif len(mask) != len(values):
-                reason = f"loss_mask has {len(mask)} entries for {len(values)} response tokens"
-                out.states[at], out.reasons[at] = "unreadable", reason
-            else:
-                values[:], known[:], out.states[at] = mask > 0, True, "ok"
+        fill_masks(out, self.samples, self.rows, self._by_peers(out.positions), self.evidence)
         return out
-
-    def _train_masks(self, positions: Ints) -> list[Array | None]:
-        out: list[Array | None] = [None] * len(positions)
-        for peers, wanted in self._by_peers(positions):
-            for shard in peers.shards:
-                left = [(at, row) for at, row in wanted if out[at] is None]
-                arrays = read_each([shard.tensor("loss_masks", row) for _, row in left])
-                for (at, row), mask in zip(left, arrays, strict=True):
-                    if mask is not None and (shard is peers.first or self._is_mine(shard, row, int(positions[at]))):
-                        length = self.samples[positions[at]].response_length
-                        out[at] = fit_end(mask, length) if len(mask) == shard.responses[row] else mask
-        return out
-
-    def _is_mine(self, shard: Shard, row: int, position: int) -> bool:
-        return self.evidence.same_tokens(shard, row, position) is not False
-
-    def _sample_mask(self, position: int) -> Array | None:
-        """None where the train row has a mask that can't be read: it may be another than the sample's."""
-        sample, row = self.samples[position], self.rows[position]
-        if row is not None and any("loss_masks" in shard.columns for shard in row.peers.shards):
-            return None
-        if sample.removed:
-            return np.zeros(sample.response_length, np.int8)
-        return np.ones(sample.response_length, np.int8) if sample.loss_mask is None else sample.loss_mask
 
     # Fields ----------------------------------------------------------------------------------------------------
 
@@ -309,11 +276,6 @@ def engine_numbers(sample: Sample) -> Numbers | None:
     return None if sample.rollout_log_probs is None else Numbers(sample.rollout_log_probs, sample.unscored)
 
 
-def fit_end(values: Array, length: int) -> Array:
-    """The last `length` values: where the trainer's response is the longer, media were expanded in front."""
-    return values[len(values) - length :] if len(values) > length else values
-
-
 # Loading --------------------------------------------------------------------------------------------------------
 
 
@@ -325,6 +287,17 @@ def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
     """
     shards, broken = read_shards(files, on_read)
     rollout, problem = read_samples_of(files, shards, on_read)
+    return join(files, rollout, shards, broken, problem)
+
+
+def join(
+    files: StepFiles,
+    rollout: Rollout,
+    shards: list[Shard],
+    broken: Sequence[DumpError] = (),
+    problem: DumpError | None = None,
+) -> Step:
+    """Match samples and rows; `broken` are the train files that can't be read, `problem` why the rollout file can't."""
     peers = group_peers(shards)
     evidence = Evidence(rollout.samples)
     matcher = Matcher(rollout.samples, evidence)
@@ -336,7 +309,7 @@ def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
         files=files,
         rollout=rollout,
         shards=shards,
-        broken=broken,
+        broken=list(broken),
         peers=peers,
         rows=matcher.rows,
         orphans=matcher.orphans,

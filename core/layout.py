@@ -17,6 +17,7 @@ ENGINE = "rollout_log_probs"
 # Cut by the thd rule even in bshd runs by some advantage estimators, so the format of the run doesn't say how.
 EITHER_RULE = frozenset(("advantages", "returns"))
 FORMATS = ("thd", "bshd")
+LARGEST_CP = 1024
 # Rows whose tokens tell two files with the same indices and lengths apart: other attempts and siblings differ in
 # nearly all of them.
 _PROBED_ROWS = 4
@@ -116,6 +117,8 @@ def recorded_problem(group: Peers, sizes: set[int]) -> str | None:
         return f"the files of one shard record different cp sizes: {sorted(sizes)}"
     if group.cp_size == 1:
         return None
+    if group.cp_size > LARGEST_CP:
+        return f"cp size {group.cp_size} can't be"
     if any(shard.cp_rank is None or not 0 <= shard.cp_rank < group.cp_size for shard in group.shards):
         return f"a file records no cp rank of cp size {group.cp_size}"
     if group.qkv_format not in FORMATS:

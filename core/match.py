@@ -43,7 +43,7 @@ class Matcher:
     def add(self, peers: Peers) -> None:
         """Match every row of a data-parallel shard and set its `positions`."""
         peers.positions = np.full(peers.first.rows, -1, np.int64)
-        tokens = self.evidence.read_tokens(peers.first)
+        tokens = self.evidence.read_tokens(peers)
         for row in range(peers.first.rows):
             found = self._find(peers, row, tokens[row])
             if isinstance(found, str):

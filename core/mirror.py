@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.layout import group_peers
 from dumptui.core.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
 from dumptui.core.shard import Shard
@@ -168,27 +169,26 @@ def _rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Ro
 
 def _rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
     """By sample_index, which is the order that indices are given in."""
-    rows = [_row_fields(shard, row) for shard in first_copies(shards) for row in range(shard.rows)]
+    rows = [_row_fields(peers.first, row) for peers in group_peers(shards) for row in range(peers.first.rows)]
     rows.sort(key=lambda row: (row["index"] is None, row["index"] or 0))
     note = "no rollout file: read from the train files, without rewards, status and text"
-    return _rollout(files, shards[0].path, list(read_samples(rows)), note)
+    samples = list(read_samples(rows))
+    shared = {sample.index for sample in samples if sample.occurrence}
+    return _rollout(files, shards[0].path, [_unordered(one) if one.index in shared else one for one in samples], note)
 
 
-def first_copies(shards: Iterable[Shard]) -> list[Shard]:
-    by_rows: dict[object, Shard] = {}
-    for shard in shards:
-        by_rows.setdefault(shard.key, shard)
-    return list(by_rows.values())
+def _unordered(sample: Sample) -> Sample:
+    told = "which of the samples of its index it is, only the rollout file tells"
+    return replace(sample, notes=(*sample.notes, told))
 
 
 def _row_fields(shard: Shard, row: int) -> Fields:
-    fields = {
+    return {
         "index": shard.indices[row],
         "response_length": int(shard.responses[row]),
         "tokens": shard.tensor("tokens", row),
+        "weight_versions": shard.value("weight_versions", row),
     }
-    versions = shard.columns.get("weight_versions")
-    return fields | {"weight_versions": versions[row] if isinstance(versions, (list, tuple)) else None}
 
 
 def _rollout(files: StepFiles, path: Path, samples: Iterable[Sample], note: str) -> Rollout:

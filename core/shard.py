@@ -32,6 +32,7 @@ NOT_PER_TOKEN = frozenset(
 )
 
 
+LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)
 
@@ -181,6 +182,8 @@ def read_column(values: object) -> object:
     listed = as_list(values)
     if listed is None:
         return values
+    if not isinstance(next((row for row in listed if row is not None), None), Listed):
+        return listed
     if not any(isinstance(row, Listed) and len(row) and isinstance(row[0], float) for row in listed):
         return listed
     arrays = [floats(row) if isinstance(row, Listed) else None for row in listed]
@@ -206,6 +209,7 @@ def sizes(values: object) -> list[int] | None:
 
 def int_column(values: object, otherwise: Sequence[int] | None) -> Ints | None:
     read = [as_int(one) for one in values] if isinstance(values, (list, tuple)) else [None]
-    if None in read:
+    numbers = [one for one in read if one is not None and abs(one) < LARGEST_LENGTH]
+    if len(numbers) < len(read):
         return None if otherwise is None else np.array(otherwise, np.int64)
-    return np.array(read, np.int64)
+    return np.array(numbers, np.int64)

@@ -88,13 +88,31 @@ def same(shown: list[float | None], true: list[float | None]) -> bool:
     return np.array_equal(mine, theirs, equal_nan=True)
 
 
-def elsewhere(module: str, name: str, /, **attributes: Any) -> object:
-    """An object of a class that is there while it is pickled, and not when it is read."""
-    parts = module.split(".")
-    for at in range(1, len(parts) + 1):
-        sys.modules.setdefault(".".join(parts[:at]), ModuleType(".".join(parts[:at])))
-    home = sys.modules[module]
-    if not hasattr(home, name):
-        setattr(home, name, type(name, (SimpleNamespace,), {"__module__": module}))
-    made: object = getattr(home, name)(**attributes)
-    return made
+class Elsewhere:
+    """Classes of modules that are there while a test pickles objects of them, and not when they are read."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, ModuleType] = {}
+
+    def make(self, module: str, name: str, /, **attributes: Any) -> Any:
+        parts = module.split(".")
+        for at in range(1, len(parts) + 1):
+            self._home(".".join(parts[:at]))
+        home = self._home(module)
+        if not hasattr(home, name):
+            setattr(home, name, type(name, (SimpleNamespace,), {"__module__": module}))
+        return getattr(home, name)(**attributes)
+
+    def _home(self, module: str) -> ModuleType:
+        if module not in sys.modules:
+            self.modules[module] = sys.modules[module] = ModuleType(module)
+        return sys.modules[module]
+
+    def forget(self) -> None:
+        for module in self.modules:
+            del sys.modules[module]
+        self.modules.clear()
+
+
+ELSEWHERE = Elsewhere()
+elsewhere = ELSEWHERE.make

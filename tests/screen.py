@@ -51,7 +51,9 @@ KEYS |= {
 }
 
 # What Textual writes itself: colours, cursor moves, private modes, the kitty keyboard protocol, device queries.
-KNOWN_SEQUENCE = re.compile(rb"\x1b\[(?:[0-9;:]*m|[0-9;]*H|\?[0-9;]+[hl]|\?[0-9]+\$p|[<>=?]?[0-9;]*u|[0-9]*c|2J|3J)")
+KNOWN_SEQUENCE = re.compile(
+    rb"\x1b\[(?:[0-9;:]*m|[0-9;]*H|\?[0-9;]+[hl]|\?[0-9]+\$p|[<>=?]?[0-9;]*u|[0-9]*c|2J|3J)|\x1b\]22;[a-z-]+\x07"
+)
 
 
 def strips(app: App[Any]) -> list[Strip]:
@@ -81,7 +83,7 @@ async def until_shown(pilot: Pilot[Any], *words: str) -> None:
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
-    """Type, and wait until every widget has handled each key; Pilot.press waits for the process to rest, 80 ms at least."""
+    """Type, and wait until all widgets have handled each key: Pilot.press waits until the process rests, 80 ms at least."""
     for key in keys:
         name = key if len(key) > 1 else _character_to_key(key)
         event = Key(name, key if len(key) == 1 else " " if key == "space" else None)
@@ -185,6 +187,10 @@ class Terminal:
             pass
         return self.process.returncode
 
+    def is_stopped(self) -> bool:
+        state = subprocess.run(["ps", "-o", "stat=", "-p", str(self.process.pid)], capture_output=True, text=True)
+        return state.stdout.startswith("T")
+
     def modes(self) -> dict[str, bool]:
         """The private modes, by number, as they were set last."""
         found = re.findall(rb"\x1b\[\?([0-9;]+)([hl])", bytes(self.raw))
@@ -206,7 +212,7 @@ class Terminal:
         assert not on, f"modes left on: {on}"
         assert modes["25"], "the cursor is hidden"
         assert modes.get("7", True), "line wrap is off"
-        assert self.raw.count(b"\x1b[<u") >= self.raw.count(b"\x1b[>1u") > 0 or b"u" not in self.raw
+        assert self.raw.count(b"\x1b[<u") == len(re.findall(rb"\x1b\[>\d+u", self.raw)), "the keyboard protocol is on"
         assert self.echoes()
 
 

@@ -9,9 +9,10 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
+import pytest_asyncio
 from textual.pilot import Pilot
 from textual.widgets import HelpPanel, OptionList
 
@@ -19,6 +20,7 @@ from dumptui.core import join
 from dumptui.core.run import Run, StepKey
 from dumptui.tui import reader
 from dumptui.tui.app import DumpTui
+from dumptui.tui.panes.tokens import TokensPane
 from dumptui.tui.widgets.heatmap import Heatmap
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
@@ -28,13 +30,15 @@ from dumptui.tui.widgets.tabs import TabLine
 from tests.screen import lines, press, text, until, until_shown
 from tests.writer import sample, write_step
 
-WIDE, NARROW, TINY = (120, 40), (80, 24), (40, 12)
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+Session: TypeAlias = tuple[DumpTui, Pilot[None]]
+WIDE, NARROW, TINY = (100, 22), (80, 24), (40, 12)  # small ones: painting is half of the time of these tests
 
 
 @asynccontextmanager
 async def opened(
     root: Path, *, size: tuple[int, int] = WIDE, scanned: bool = False, **where: Any
-) -> AsyncIterator[tuple[DumpTui, Pilot[None]]]:
+) -> AsyncIterator[Session]:
     """The app with its first step read and, if `scanned`, the rows of the others as well."""
     run = Run.open(root)
     app = DumpTui(run, **where)
@@ -45,6 +49,30 @@ async def opened(
         await until(pilot, lambda: not scanned or len(app.rollout.rows) == len(run.steps))
         app.rollout.show_steps()
         yield app, pilot
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def long_session(demo: Path) -> AsyncIterator[Session]:
+    async with opened(demo, key=StepKey(2), scanned=True) as session:
+        yield session
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def session(long_session: Session) -> Session:
+    """One app for many tests, as a start takes longer than most of them: at step 2, as if it was just started there."""
+    app, pilot = long_session
+    while len(app.screen_stack) > 1:
+        await app.pop_screen()
+    await pilot.resize_terminal(*WIDE)
+    app.rollout._sort, app.rollout.all_columns, app.rollout.trend = None, False, "mean_abs_lp_diff"
+    app.tokens.set_reactive(TokensPane.statistic, "lp_diff")
+    app.rollout.leave_samples()
+    app.open_step(StepKey(2))
+    await until(pilot, lambda: not app.wait.waiting)
+    app.action_pane("rollout")
+    app.rollout.steps.focus()
+    await until_shown(pilot, "< step 2 >", "1 Rollout")
+    return app, pilot
 
 
 async def go(pilot: Pilot[None], *keys: str) -> None:
@@ -153,9 +181,8 @@ async def test_a_damaged_step_says_why_in_every_pane(tmp_path: Path) -> None:
 # Down and up ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [WIDE, TINY])
-async def test_enter_goes_down_to_the_tokens_and_escape_back_up(demo: Path, size: tuple[int, int]) -> None:
-    async with opened(demo, size=size) as (app, pilot):
+async def test_enter_goes_down_to_the_tokens_and_escape_back_up(demo: Path) -> None:
+    async with opened(demo, size=TINY) as (app, pilot):
         await go(pilot, "down", "enter", "down", "enter")
         await until_shown(pilot, "sample 65")
         await go(pilot, "escape")
@@ -171,67 +198,66 @@ async def test_enter_goes_down_to_the_tokens_and_escape_back_up(demo: Path, size
         await until_shown(pilot, "sample 65", "3 Tokens")
 
 
-async def test_batch_keeps_the_sample_and_leads_to_its_tokens(demo: Path) -> None:
-    async with opened(demo, key=StepKey(2)) as (app, pilot):
-        await go(pilot, "enter", "down", "down", "2")
-        table = app.batch.query_one("#batch-samples", Table)
-        await until(pilot, lambda: under_cursor(table)[0] == "66")
-        await go(pilot, "down")
-        await until_shown(pilot, "2_1.pt rollout_log_probs")
-        await go(pilot, "tab", "down", "enter")
-        await until_shown(pilot, "sample 67 · step 2")
-        await go(pilot, "escape")
-        assert app.pane == "batch"
-        await go(pilot, "n", "1")
-        assert under_cursor(app.rollout.table)[0] == "68"
+async def test_batch_keeps_the_sample_and_leads_to_its_tokens(session: Session) -> None:
+    app, pilot = session
+    await go(pilot, "enter", "down", "down", "2")
+    table = app.batch.query_one("#batch-samples", Table)
+    await until(pilot, lambda: under_cursor(table)[0] == "66")
+    await go(pilot, "down")
+    await until_shown(pilot, "2_1.pt rollout_log_probs")
+    await go(pilot, "tab", "down", "enter")
+    await until_shown(pilot, "sample 67 · step 2")
+    await go(pilot, "escape")
+    assert app.pane == "batch"
+    await go(pilot, "n", "1")
+    assert under_cursor(app.rollout.table)[0] == "68"
 
 
-async def test_neighbouring_steps_stay_in_the_pane(demo: Path) -> None:
-    async with opened(demo) as (_, pilot):
-        await go(pilot, "less_than_sign")
-        await until_shown(pilot, "step 2, 3 of 4")
-        await until_shown(pilot, "< step 2 >")
-        await go(pilot, "3", "less_than_sign")
-        await until_shown(pilot, "sample 32 · step 1")
-        await go(pilot, "greater_than_sign", "greater_than_sign", "greater_than_sign")
-        await until_shown(pilot, "step 3, 4 of 4")
-        await until_shown(pilot, "sample 96 · step 3")
+async def test_neighbouring_steps_stay_in_the_pane(session: Session) -> None:
+    _, pilot = session
+    await go(pilot, "less_than_sign")
+    await until_shown(pilot, "step 1, 2 of 4", "< step 1 >")
+    await go(pilot, "3", "less_than_sign")
+    await until_shown(pilot, "step 0, 1 of 4", "sample 0 · step 0")
+    await go(pilot, "greater_than_sign", "greater_than_sign", "greater_than_sign", "greater_than_sign")
+    await until_shown(pilot, "step 3, 4 of 4", "sample 96 · step 3")
 
 
 # Order and columns ------------------------------------------------------------------------------------------------
 
 
-async def test_sorting_and_walking_in_that_order(demo: Path) -> None:
-    async with opened(demo, key=StepKey(2), size=NARROW) as (app, pilot):
-        table = app.rollout.table
-        await go(pilot, "enter", "s")
-        await choose(pilot, "max |Δ|")
-        await until_shown(pilot, "by max |Δ|, largest first")
-        await until_shown(pilot, "▼max |Δ|")
-        shown = [float(cell) for cell in column(table, "max |Δ|")]
-        assert shown == sorted(shown, reverse=True)
-        order = column(table, "sample")
-        await go(pilot, "enter")
-        for key, index in (("n", 1), ("n", 2), ("n", 3), ("p", 2)):
-            await go(pilot, key)
-            await until_shown(pilot, f"sample {order[index]} ·")
-        await go(pilot, "escape")
-        assert under_cursor(table)[0] == order[2]
-        await go(pilot, "S")
-        await until_shown(pilot, "by max |Δ|, smallest first")
-        assert float(under_cursor(table)[-3]) < shown[-1]
-        await click(pilot, "#samples", table.render_line(0).text.index("len"), 0)
-        await until_shown(pilot, "by len, largest first")
+async def test_sorting_and_walking_in_that_order(session: Session) -> None:
+    app, pilot = session
+    table = app.rollout.table
+    await pilot.resize_terminal(*NARROW)
+    await go(pilot, "enter", "s")
+    await choose(pilot, "max |Δ|")
+    await until_shown(pilot, "by max |Δ|, largest first")
+    await until_shown(pilot, "▼max |Δ|")
+    shown = [float(cell) for cell in column(table, "max |Δ|")]
+    assert shown == sorted(shown, reverse=True)
+    order = column(table, "sample")
+    await go(pilot, "enter")
+    for key, index in (("n", 1), ("n", 2), ("n", 3), ("p", 2)):
+        await go(pilot, key)
+        await until_shown(pilot, f"sample {order[index]} ·")
+    await go(pilot, "escape")
+    assert under_cursor(table)[0] == order[2]
+    await go(pilot, "S")
+    await until_shown(pilot, "by max |Δ|, smallest first")
+    assert float(under_cursor(table)[-3]) < shown[-1]
+    await click(pilot, "#samples", table.render_line(0).text.index("len"), 0)
+    await until_shown(pilot, "by len, largest first")
 
 
-async def test_n_goes_on_from_where_the_cursor_is_and_stops_at_the_end(demo: Path) -> None:
-    async with opened(demo, key=StepKey(2)) as (app, pilot):
-        await go(pilot, "enter", "end", "enter", "n", "n", "1", "home", "n")
-        assert under_cursor(app.rollout.table)[0] == "65"
-        await go(pilot, "3")
-        await until_shown(pilot, "sample 65")
-        await go(pilot, "1", "end", "3", "n", "n", "p")
-        await until_shown(pilot, "sample 94")
+async def test_n_goes_on_from_where_the_cursor_is_and_stops_at_the_end(session: Session) -> None:
+    app, pilot = session
+    await go(pilot, "enter", "end", "enter", "n", "n", "1", "home", "n")
+    assert under_cursor(app.rollout.table)[0] == "65"
+    await go(pilot, "3")
+    await until_shown(pilot, "sample 65")
+    await go(pilot, "1", "end", "3", "n", "n", "p")
+    await until_shown(pilot, "sample 94")
 
 
 async def test_blanks_and_nan_are_last_in_both_directions(shared: Path) -> None:
@@ -245,21 +271,21 @@ async def test_blanks_and_nan_are_last_in_both_directions(shared: Path) -> None:
             await go(pilot, "S")
 
 
-async def test_all_columns_and_other_trends(demo: Path) -> None:
-    async with opened(demo, size=(200, 50), scanned=True) as (app, pilot):
-        table, plot = app.rollout.table, app.query_one("#trend", Plot)
-        assert "rank" not in table.render_line(0).text
-        await go(pilot, "enter", "a")
-        for _ in range(30):
-            app.rollout.table.action_shift(1)
-        assert table.render_line(0).text.rstrip().endswith("rank")
-        await go(pilot, "a")
-        assert "rank" not in table.render_line(0).text
-        await until_shown(pilot, "|Δ| over train steps")
-        await go(pilot, "m")
-        await until_shown(pilot, "reward over train steps")
-        await click(pilot, plot, 9, 2)
-        await until_shown(pilot, "step 0, 1 of 4")
+async def test_all_columns_and_other_trends(session: Session) -> None:
+    app, pilot = session
+    table, plot = app.rollout.table, app.query_one("#trend", Plot)
+    assert "rank" not in table.render_line(0).text
+    await go(pilot, "enter", "a")
+    for _ in range(30):
+        app.rollout.table.action_shift(1)
+    assert table.render_line(0).text.rstrip().endswith("rank")
+    await go(pilot, "a")
+    assert "rank" not in table.render_line(0).text
+    await until_shown(pilot, "|Δ| over train steps")
+    await go(pilot, "m")
+    await until_shown(pilot, "reward over train steps")
+    await click(pilot, plot, 9, 2)
+    await until_shown(pilot, "step 0, 1 of 4")
 
 
 # Tokens -----------------------------------------------------------------------------------------------------------
@@ -267,32 +293,33 @@ async def test_all_columns_and_other_trends(demo: Path) -> None:
 EVERY = ["Δ", "ratio", "trainer", "engine", "ref", "H", "adv", "return"]
 
 
-async def test_statistics_of_the_tokens(demo: Path) -> None:
-    async with opened(demo, key=StepKey(2), sample=(64, 0)) as (app, pilot):
-        await until_shown(pilot, "lp_diff = train - rollout log-prob", "lp_diff against position", "worst #")
-        at = next(at for at, line in enumerate(lines(app)) if line.startswith(" #"))
-        assert re.findall(r" ([^\W\d]+) +[-+]?\d", " ".join(lines(app)[at : at + 2]))[1:] == EVERY
-        first, second = re.findall(r"worst #(\d+) [-+.\d]+, #(\d+)", text(app))[0]
-        heat, chart = app.query_one(Heatmap), app.query_one("#chart", Plot)
-        for key, worst in (("]", first), ("]", second), ("[", first)):
-            await go(pilot, key)
-            assert heat.cursor == int(worst)
-            await until_shown(pilot, f" #{worst} ")
-            assert f"^{worst}" in text(app) or f"{worst}^" in text(app)
-        await go(pilot, "m")
-        await until_shown(pilot, "shade and chart by")
-        await choose(pilot, "entropy")
-        await until_shown(pilot, "entropy · scale of the step", "entropy against position")
-        await go(pilot, "n")
-        await until_shown(pilot, "entropy against position")
-        await click(pilot, chart, chart.size.width - 1, 3)
-        await until(pilot, lambda: heat.cursor == len(heat._labels) - 1)
-        await until_shown(pilot, f" #{heat.cursor} ")
-        await go(pilot, "home")
-        assert re.search(r'#0  "<\|im_start\|>"  id \d+   prompt', text(app))
-        await click(pilot, heat, 3, 1)
-        await until(pilot, lambda: heat.cursor > 0)
-        assert chart.cursor == heat.cursor
+async def test_statistics_of_the_tokens(session: Session) -> None:
+    app, pilot = session
+    await go(pilot, "3")
+    await until_shown(pilot, "lp_diff = train - rollout log-prob", "lp_diff against position", "worst #")
+    at = next(at for at, line in enumerate(lines(app)) if line.startswith(" #"))
+    assert re.findall(r" ([^\W\d]+) +[-+]?\d", " ".join(lines(app)[at : at + 2]))[1:] == EVERY
+    first, second = re.findall(r"worst #(\d+) [-+.\d]+, #(\d+)", text(app))[0]
+    heat, chart = app.query_one(Heatmap), app.query_one("#chart", Plot)
+    for key, worst in (("]", first), ("]", second), ("[", first)):
+        await go(pilot, key)
+        assert heat.cursor == int(worst)
+        await until_shown(pilot, f" #{worst} ")
+        assert f"^{worst}" in text(app) or f"{worst}^" in text(app)
+    await go(pilot, "m")
+    await until_shown(pilot, "shade and chart by")
+    await choose(pilot, "entropy")
+    await until_shown(pilot, "entropy · worst #", "entropy against position")
+    await go(pilot, "n")
+    await until_shown(pilot, "entropy against position")
+    await click(pilot, chart, chart.size.width - 1, 3)
+    await until(pilot, lambda: heat.cursor == len(heat._labels) - 1)
+    await until_shown(pilot, f" #{heat.cursor} ")
+    await go(pilot, "home")
+    assert re.search(r'#0  "<\|im_start\|>"  id \d+   prompt', text(app))
+    await click(pilot, heat, 3, 1)
+    await until(pilot, lambda: heat.cursor > 0)
+    assert chart.cursor == heat.cursor
 
 
 async def test_a_chart_shows_prompt_and_masked(shared: Path) -> None:
@@ -307,34 +334,34 @@ async def test_a_chart_shows_prompt_and_masked(shared: Path) -> None:
 # Help, palette, quitting ------------------------------------------------------------------------------------------
 
 
-async def test_help_palette_and_dialogs_open_and_close(demo: Path) -> None:
-    async with opened(demo, size=TINY) as (app, pilot):
-        for key in ("escape", "question_mark"):
-            await go(pilot, "question_mark")
-            await until(pilot, lambda: app.screen.query(HelpPanel))
-            await until_shown(pilot, "Rollout")
-            await go(pilot, key)
-            await until(pilot, lambda: not app.screen.query(HelpPanel))
-        for typed, shown in (("step 1", "step 1, 2 of 4"), ("eval 0", "eval 0, 1 of 1")):
-            await press(pilot, "ctrl+p", *(key.replace(" ", "space") for key in typed))
-            await until_shown(pilot, f"Go to {typed}")
-            await press(pilot, "enter")
-            await until(pilot, lambda shown=shown: shown in lines(app)[0])  # type: ignore[misc]
-        await press(pilot, "ctrl+p", *"pane: b")
-        await until_shown(pilot, "Pane: Batch")
+async def test_help_palette_and_dialogs_open_and_close(session: Session) -> None:
+    app, pilot = session
+    await pilot.resize_terminal(*TINY)
+    for key in ("escape", "question_mark"):
+        await go(pilot, "question_mark")
+        await until(pilot, lambda: app.screen.query(HelpPanel))
+        await until_shown(pilot, "Rollout")
+        await go(pilot, key)
+        await until(pilot, lambda: not app.screen.query(HelpPanel))
+    for typed, shown in (("step 1", "step 1, 2 of 4"), ("eval 0", "eval 0, 1 of 1")):
+        await press(pilot, "ctrl+p", *(key.replace(" ", "space") for key in typed))
+        await until_shown(pilot, f"Go to {typed}")
         await press(pilot, "enter")
-        await until(pilot, lambda: app.pane == "batch")
-        await press(pilot, "ctrl+p", "q", "escape", "1", "s", "q")
-        assert not app._exit
-        assert len(app.screen_stack) == 1
-        await click(pilot, KeyLine, app.query_one(KeyLine).render().plain.index("s Sort") + 1, 0)
-        await until_shown(pilot, "sort the samples by")
+        await until(pilot, lambda shown=shown: shown in lines(app)[0])  # type: ignore[misc]
+    await press(pilot, "ctrl+p", *"pane: b")
+    await until_shown(pilot, "Pane: Batch")
+    await press(pilot, "enter")
+    await until(pilot, lambda: app.pane == "batch")
+    await press(pilot, "ctrl+p", "q", "escape", "1", "s", "q")
+    assert not app._exit
+    assert len(app.screen_stack) == 1
+    await click(pilot, KeyLine, app.query_one(KeyLine).render().plain.index("s Sort") + 1, 0)
+    await until_shown(pilot, "sort the samples by")
 
 
-@pytest.mark.parametrize("keys", [["3", "question_mark", "q"], ["2", "ctrl+c"], ["s", "ctrl+q"]])
-async def test_quitting_from_everywhere(demo: Path, keys: list[str]) -> None:
+async def test_q_quits_also_from_the_help(demo: Path) -> None:
     async with opened(demo) as (app, pilot):
-        await press(pilot, *keys)
+        await press(pilot, "3", "question_mark", "q")
         await until(pilot, lambda: app._exit)
     assert app.return_code == 0
 
@@ -342,23 +369,22 @@ async def test_quitting_from_everywhere(demo: Path, keys: list[str]) -> None:
 # Size -------------------------------------------------------------------------------------------------------------
 
 
-async def test_resizing_keeps_the_place(demo: Path) -> None:
-    async with opened(demo, key=StepKey(2), sample=(70, 0)) as (app, pilot):
-        await until_shown(pilot, "sample 70")
-        await go(pilot, "right_square_bracket")
-        heat, table = app.query_one(Heatmap), app.rollout.table
-        for size in (NARROW, TINY, (200, 50), (1, 1), (20, 4), TINY, WIDE):
-            await pilot.resize_terminal(*size)
-            if size >= TINY:
-                await until_shown(pilot, "sample 70", f" #{heat.cursor} ")
-                await until(pilot, lambda: 0 <= heat._line_of(heat.cursor) - heat.scroll_offset.y < heat.size.height)
-            await go(pilot, "down", "up")
-        await go(pilot, "escape")
-        for size in (NARROW, TINY, (5, 2), WIDE):
-            await pilot.resize_terminal(*size)
-            await go(pilot, "down", "up")
-            if size >= TINY:
-                await until(pilot, lambda: under_cursor(table)[0] == "70")
+async def test_resizing_keeps_the_place(session: Session) -> None:
+    app, pilot = session
+    await go(pilot, "enter", *["down"] * 6, "enter", "right_square_bracket")
+    heat, table = app.query_one(Heatmap), app.rollout.table
+    for size in (NARROW, TINY, (1, 1), (20, 4), TINY):
+        await pilot.resize_terminal(*size)
+        if size >= TINY:
+            await until_shown(pilot, "sample 70", f" #{heat.cursor} ")
+            await until(pilot, lambda: 0 <= heat._line_of(heat.cursor) - heat.scroll_offset.y < heat.size.height)
+        await go(pilot, "down", "up")
+    await go(pilot, "escape")
+    for size in (NARROW, (5, 2), WIDE):
+        await pilot.resize_terminal(*size)
+        await go(pilot, "down", "up")
+        if size >= TINY:
+            await until(pilot, lambda: under_cursor(table)[0] == "70")
 
 
 async def test_nothing_is_cut_without_a_sign(shared: Path) -> None:
@@ -393,34 +419,38 @@ class Gate:
         return join.load(files, on_read)
 
 
-async def test_a_slow_read_shows_progress_and_keys_work_meanwhile(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(demo, scanned=True) as (app, pilot):
-        await press(pilot, "down", "up")
-        assert not app.wait.display  # too short to tell of
-        gate = Gate(monkeypatch, StepKey(2))
-        await press(pilot, "down")
-        await until_shown(pilot, "reading step 2: ", "of 400.0 MB", "escape leaves it")
-        await press(pilot, "s", "escape", "m")
-        await until_shown(pilot, "reward over train steps", "reading step 2")
-        await press(pilot, "down")
-        await until_shown(pilot, "step 1, 2 of 4", "32 samples in 8 groups")  # given up for the step after it
-        await press(pilot, "up")
-        await until_shown(pilot, "escape leaves it")
-        await press(pilot, "escape")
-        await until_shown(pilot, "left unread")
-        await until(pilot, lambda: "escape leaves it" not in text(app))
-        gate.open.set()
-        await go(pilot, "enter")
-        await until_shown(pilot, "< step 2 >", "32 samples in 8 groups")
+async def test_a_slow_read_shows_progress_and_keys_work_meanwhile(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, pilot = session
+    await press(pilot, "up", "down")
+    assert not app.wait.display  # too short to tell of
+    gate = Gate(monkeypatch, StepKey(1))
+    await press(pilot, "down")
+    await until_shown(pilot, "reading step 1: ", "of 400.0 MB", "escape leaves it")
+    await press(pilot, "s", "escape", "m")
+    await until_shown(pilot, "reward over train steps", "reading step 1")
+    await press(pilot, "up")
+    await until_shown(pilot, "step 2, 3 of 4", "32 samples in 8 groups")  # given up for the step after it
+    await press(pilot, "down")
+    await until_shown(pilot, "escape leaves it")
+    await press(pilot, "escape")
+    await until_shown(pilot, "left unread")
+    await until(pilot, lambda: "escape leaves it" not in text(app))
+    gate.open.set()
+    await go(pilot, "enter")
+    await until_shown(pilot, "< step 1 >", "32 samples in 8 groups")
 
 
-async def test_what_is_typed_ahead_of_a_slow_read_is_done_after_it(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(demo, scanned=True) as (app, pilot):
-        gate = Gate(monkeypatch, StepKey(2))
-        await press(pilot, "down", "enter", "enter")
-        assert "sample 96" not in text(app)
-        gate.open.set()
-        await until_shown(pilot, "sample 64 · step 2")
+async def test_what_is_typed_ahead_of_a_slow_read_is_done_after_it(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, pilot = session
+    gate = Gate(monkeypatch, StepKey(1))
+    await press(pilot, "down", "enter", "enter")
+    assert "sample 64" not in text(app)
+    gate.open.set()
+    await until_shown(pilot, "sample 32 · step 1")
 
 
 async def test_neither_a_step_nor_quitting_waits_for_the_scan(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -435,27 +465,27 @@ async def test_neither_a_step_nor_quitting_waits_for_the_scan(demo: Path, monkey
     assert not gate.open.is_set()
 
 
-async def test_a_defect_costs_the_step_or_the_sample(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_defect_costs_the_step_or_the_sample(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> Any:
         raise MemoryError("[bold]out of memory")
 
-    async with opened(demo) as (app, pilot):
-        with monkeypatch.context() as patch:
-            patch.setattr(reader, "load", fail)
-            await go(pilot, "down")
-            await until_shown(pilot, "step 2: can't be shown: MemoryError: [bold]out of memory")
+    app, pilot = session
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "load", fail)
         await go(pilot, "down")
-        await until_shown(pilot, "step 1, 2 of 4", "32 samples in 8 groups")
-        monkeypatch.setattr(reader, "view_sample", fail)
-        await go(pilot, "3")
-        await until_shown(pilot, "the sample can't be shown", "[bold]")
-        assert app.pane == "rollout"
+        await until_shown(pilot, "step 1: can't be shown: MemoryError: [bold]out of")
+    await go(pilot, "down")
+    await until_shown(pilot, "eval 0, 1 of 1", "20 samples in 10 groups")
+    monkeypatch.setattr(reader, "view_sample", fail)
+    await go(pilot, "3")
+    await until_shown(pilot, "the sample can't be shown", "[bold]")
+    assert app.pane == "rollout"
 
 
 async def test_a_run_that_vanishes_leaves_the_screen_up(demo: Path, tmp_path: Path) -> None:
     root = tmp_path / "copy"
     shutil.copytree(demo, root)
-    async with opened(root, scanned=True) as (app, pilot):
+    async with opened(root) as (app, pilot):
         shutil.rmtree(root)
         await go(pilot, "enter", "enter", "n", "2", "1", "escape", "less_than_sign")
         await until_shown(pilot, "2.pt: can't be opened: No such file")

@@ -5,6 +5,7 @@ against what is right.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,16 @@ from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.join import load
 from dumptui.core.run import Run, StepKey
-from tests.reading import assert_true, documents, elsewhere, field, read, samples, step_row, values
+from tests.reading import ELSEWHERE, assert_true, documents, elsewhere, field, read, samples, step_row, values
 from tests.writer import Layout, sample, write_slime_v2, write_step
 
 Json = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def forget_elsewhere() -> Iterator[None]:
+    yield
+    ELSEWHERE.forget()
 
 
 def edit(path: Path, change: Any) -> None:
@@ -259,7 +266,10 @@ def test_an_eval_of_two_datasets_lists_every_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cp", [1, 2])
 def test_media_expanded_in_the_prompt(tmp_path: Path, cp: int) -> None:
     short = sample(
-        0, prompt_len=6, response_len=6, multimodal_inputs={"images": [elsewhere("PIL.Image", "Image", size=(9, 9))]}
+        0,
+        prompt_len=6,
+        response_len=6,
+        multimodal_inputs={"images": [elsewhere("miles.media", "Picture", size=(9, 9))]},
     )
     expanded = {**short, "tokens": [*short["tokens"][:3], *[-101] * 255, *short["tokens"][3:]]}
     media = {"multimodal_train_inputs": [{"pixel_values": torch.zeros(1000, 9)}]}

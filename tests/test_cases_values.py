@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,16 @@ import torch
 from dumptui.core import tables, views
 from dumptui.core.run import Run
 from dumptui.core.view import MASKED, MISSING, PROMPT, TRAINED, field_scale, view_sample
-from tests.reading import documents, elsewhere, field, groups, read, samples, step_row, values
+from tests.reading import ELSEWHERE, documents, elsewhere, field, groups, read, samples, step_row, values
 from tests.writer import Layout, Truth, sample, write_step
 
 Json = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def forget_elsewhere() -> Iterator[None]:
+    yield
+    ELSEWHERE.forget()
 
 
 def pair(
@@ -184,17 +191,15 @@ def test_a_fresh_on_policy_run_is_not_stale(tmp_path: Path) -> None:
     assert [samples(read(tmp_path, number))[0]["staleness"] for number in range(3)] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"spec_accept_token_num": 3, "spec_draft_token_num": 4, "spec_verify_ct": 2, "completion_token_num": 6},
-        {"spec_num_correct_drafts": 3, "spec_num_proposed_drafts": 4, "completion_tokens": 6},
-        elsewhere("miles.utils.types", "SpecInfo", spec_num_correct_drafts=3, spec_num_proposed_drafts=4),
-    ],
-)
-def test_both_spellings_of_speculative_decoding(tmp_path: Path, spec: object) -> None:
+SPEC = {"spec_num_correct_drafts": 3, "spec_num_proposed_drafts": 4, "completion_tokens": 6}
+OLD_SPEC = {"spec_accept_token_num": 3, "spec_draft_token_num": 4, "spec_verify_ct": 2, "completion_token_num": 6}
+
+
+@pytest.mark.parametrize("spec", [SPEC, OLD_SPEC, None])
+def test_both_spellings_of_speculative_decoding(tmp_path: Path, spec: Json | None) -> None:
     cache = {"cached_tokens": 5, "total_prompt_tokens": 20}
-    write_step(tmp_path, 0, [sample(0, spec_info=spec, prefix_cache_info=cache), sample(1)], train=False, mirror=False)
+    info = elsewhere("miles.utils.types", "SpecInfo", **SPEC) if spec is None else spec
+    write_step(tmp_path, 0, [sample(0, spec_info=info, prefix_cache_info=cache), sample(1)], train=False, mirror=False)
     rows = samples(read(tmp_path))
     assert [(row["spec_accept_rate"], row["prefix_cache_hit_rate"]) for row in rows] == [(0.75, 0.25), (None, 0.0)]
 

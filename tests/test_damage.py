@@ -286,6 +286,14 @@ def test_a_bare_folder_of_train_files(tmp_path: Path) -> None:
     assert step.raw_rewards is None
 
 
+def test_train_rows_that_share_an_index_say_that_their_order_is_not_known(tmp_path: Path) -> None:
+    samples = [sample(at // 2, response_len=5 + at, seed=at) for at in range(3)]
+    write_step(tmp_path, 0, samples, Layout(dp=2))
+    notes = {one.index: list(one.notes) for one in open_step(tmp_path / "train_data").samples}
+    assert notes[1] == ["no rollout file: read from the train files, without rewards, status and text"]
+    assert notes[0] == ["which of the samples of its index it is, only the rollout file tells", *notes[1]]
+
+
 def test_a_bare_folder_of_row_wise_train_files(tmp_path: Path) -> None:
     write_slime_v2(tmp_path, 0, [sample(0)])
     with pytest.raises(NoDump, match="is a train file of a whole step"):

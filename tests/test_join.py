@@ -153,7 +153,7 @@ def edit(path: Path, change: Callable[[Json], object]) -> None:
 
 def swap_ranks(paths: list[Path]) -> None:
     """Two files record each other's cp rank."""
-    ranks = [torch.load(path, weights_only=False)["cp_rank"] for path in paths[:2]]
+    ranks = [torch.load(path, weights_only=False).get("cp_rank", 0) for path in paths[:2]]
     for path, cp_rank in zip(paths[:2], reversed(ranks), strict=True):
         edit(path, lambda payload, cp_rank=cp_rank: payload.update(cp_rank=cp_rank))  # type: ignore[misc]
 

@@ -100,6 +100,13 @@ def test_one_lost_slice_costs_its_positions_only(tmp_path: Path) -> None:
     assert shown["values"] == [*[None] * 4, *true[4:30], *[None] * 10]
 
 
+def test_the_first_token_of_an_empty_prompt_is_held_by_no_rank(tmp_path: Path) -> None:
+    step, truth = write(tmp_path, [(8, 8)], Layout(cp=2))
+    shown = field(step, "train_log_probs")
+    assert (shown["state"], shown["reason"]) == ("partial", "1 of 8 tokens belong to no cp rank")
+    assert shown["values"] == [None, *truth.fields["log_probs"][0].tolist()[1:]]
+
+
 def test_a_column_that_fits_no_layout_is_refused_alone(tmp_path: Path) -> None:
     step, truth = write(
         tmp_path, [(50, 40), (30, 12)], Layout(cp=2, recorded=False, field_qkv={"entropy": "contiguous"})
@@ -215,6 +222,7 @@ def test_rank_numbers_say_nothing_where_cp_ranks_are_recorded(tmp_path: Path) ->
         ({"cp_rank": 7}, "records no cp rank"),
         ({"cp_size": 3}, "different cp sizes"),
         ({"qkv_format": "sbhd"}, "not known"),
+        ({"cp_size": 0}, "different cp sizes"),
     ],
 )
 def test_a_record_that_makes_no_sense_is_refused(tmp_path: Path, recorded: Json, problem: str) -> None:
@@ -222,6 +230,34 @@ def test_a_record_that_makes_no_sense_is_refused(tmp_path: Path, recorded: Json,
     edit(tmp_path, "0_0.pt", lambda payload: payload.update(recorded))
     shown = field(read(tmp_path), "train_log_probs")
     assert shown["state"] == "unreadable" and problem in shown["reason"]
+
+
+@pytest.mark.parametrize("cp_size", [0, -2, 10**9])
+def test_a_cp_size_that_cannot_be_is_refused(tmp_path: Path, cp_size: int) -> None:
+    write(tmp_path, [(20, 10)], Layout(cp=2))
+    for name in ("0_0.pt", "0_1.pt"):
+        edit(tmp_path, name, lambda payload: payload.update(cp_size=cp_size))
+    step = read(tmp_path)
+    shown = field(step, "train_log_probs")
+    assert shown["state"] == "unreadable" and str(cp_size) in shown["reason"]
+    assert {row["state"] for row in tables.batch(step)} == {"unreadable"}
+
+
+def test_a_name_may_claim_any_rank(tmp_path: Path) -> None:
+    _, truth = write(tmp_path, [(20, 10), (50, 40)], Layout(recorded=False))
+    path = truth.files[0]
+    path.rename(path.with_name(f"0_{10**12}.pt"))
+    assert_true(read(tmp_path), truth)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("total_lengths", 2**70), ("response_lengths", -3), ("max_seq_lens", 2**70)]
+)
+def test_lengths_that_cannot_be_cost_no_more_than_their_file(tmp_path: Path, name: str, value: int) -> None:
+    write(tmp_path, [(20, 10)], Layout(cp=2, qkv="bshd", pad=32))
+    edit(tmp_path, "0_0.pt", lambda payload: payload["rollout_data"].update({name: [value]}))
+    shown = field(read(tmp_path), "train_log_probs")
+    assert shown["state"] in ("ok", "partial")
 
 
 # bshd -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,16 @@ import torch
 from dumptui.core.errors import DumpError
 from dumptui.core.sample import Sample, datasets, prompt_groups, read_rollout, reward_value
 from tests import writer
-from tests.reading import elsewhere
+from tests.reading import ELSEWHERE, elsewhere
 from tests.writer import write_step
 
 Json = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def forget_elsewhere() -> Iterator[None]:
+    yield
+    ELSEWHERE.forget()
 
 
 def sample(**fields: Any) -> Json:
@@ -189,28 +196,21 @@ def record(spans: list[Json]) -> Json:
     return {"spans": spans, "prefill_spans": [{"version": "2", "abs_start": 0, "abs_end": 10}], "output_start": 10}
 
 
-@pytest.mark.parametrize(
-    "dumped",
-    [
-        [SPANS, LATER],
-        [record(SPANS), record(LATER)],
-        [elsewhere("miles.utils.types", "WeightVersionsPerCall", **record(spans)) for spans in (SPANS, LATER)],
-        [
-            elsewhere(
-                "miles.utils.types",
-                "WeightVersionsPerCall",
-                spans=[elsewhere("miles.utils.types", "Span", **span) for span in spans],
-            )
-            for spans in (SPANS, LATER)
-        ],
-    ],
-)
-def test_versions_of_spans(tmp_path: Path, dumped: object) -> None:
+def call_of(spans: list[Json]) -> object:
+    return elsewhere("miles.utils.types", "WeightVersionsPerCall", **record(spans))
+
+
+def call_of_objects(spans: list[Json]) -> object:
+    return call_of([elsewhere("miles.utils.types", "Span", **span) for span in spans])
+
+
+@pytest.mark.parametrize("call", [list, record, call_of, call_of_objects])
+def test_versions_of_spans(tmp_path: Path, call: Callable[[list[Json]], object]) -> None:
     """radixark/miles#1892: a list of strings became, per call, a list of spans over token positions."""
-    read = one(tmp_path, weight_versions=dumped)
+    read = one(tmp_path, weight_versions=[call(SPANS), call(LATER)])
     assert read.versions == ["3", "4", "4"] and len(read.calls) == 2
-    assert [read.version_at(at) for at in (9, 10, 12, 14, 15, 19, 20, 25, 32, 33)] == [
-        None, "3", "3", "4", "4", "4", None, None, "4", None,
+    assert [read.version_at(at) for at in (9, 10, 12, 14, 19, 20, 25, 32, 33)] == [
+        None, "3", "3", "4", "4", None, None, "4", None,
     ]  # fmt: skip
 
 

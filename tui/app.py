@@ -38,7 +38,7 @@ class DumpTui(TerminalApp):
     TITLE = "dumptui"
     CSS_PATH = "dumptui.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high"), (32, "-tall")]
     COMMANDS = App.COMMANDS | {Places}
     BINDINGS = [
         *(Binding(str(at), f"pane('{name}')", PANES[name], show=False) for at, name in enumerate(PANES, 1)),

@@ -12,7 +12,10 @@ from typing import TypeAlias
 
 from dumptui.core import health, tables, views
 from dumptui.core.errors import DumpError
+from dumptui.core.join import Step
 from dumptui.core.run import Run, StepKey
+from dumptui.core.sample import Sample
+from dumptui.core.single import load_single
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import Record
 from dumptui.core.telemetry import Telemetry
@@ -93,13 +96,23 @@ def print_batch(request: Request) -> int:
 
 def print_tokens(request: Request) -> int:
     args = request.args
-    step = views.open_step(request.run, request.key)
-    chosen = list(step.samples) if args.sample is None else [views.find_sample(step, *args.sample)]
+    step, chosen = step_of_samples(request)
     documents = list(views.tokens(step, vocabulary(request.run), chosen))
     if args.json:
         whole = {**step.files.key._asdict(), "rows": documents}
         return write(args, [], documents[0] if args.sample is not None else whole)
     return write(args, [row for document in documents for row in views.position_rows(document)], {})
+
+
+def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
+    """The step and the samples asked for; of one sample, where that is enough, a step that holds it alone."""
+    asked = request.args.sample
+    if asked is not None and request.key in request.run.steps and asked[1] == 0:
+        single = load_single(request.run.steps[request.key], asked[0])
+        if single is not None:
+            return single, list(single.samples)
+    step = views.open_step(request.run, request.key)
+    return step, list(step.samples) if asked is None else [views.find_sample(step, *asked)]
 
 
 def vocabulary(run: Run) -> Vocabulary | None:

@@ -8,6 +8,7 @@ screen at most, 30 KB, and nothing where nothing changed.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import traceback
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ from rich.text import Text
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
 from textual.app import App
 from textual.binding import Binding
+from textual.drivers._writer_thread import WriterThread
+from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 from textual.strip import Strip
 
@@ -101,9 +104,15 @@ class TerminalApp(App[None]):
         self._terminal = Terminal()
 
     def on_mount(self) -> None:
-        for number in ENDINGS if not self.is_headless else ():
-            end = partial(self.exit, return_code=128 + number)
-            asyncio.get_running_loop().add_signal_handler(number, end)
+        if isinstance(self._driver, LinuxDriver):
+            for number in ENDINGS:
+                asyncio.get_running_loop().add_signal_handler(number, partial(self._end, self._driver, number))
+            signal.signal(signal.SIGCONT, partial(resume, self._driver))
+
+    def _end(self, driver: LinuxDriver, number: signal.Signals) -> None:
+        if not os.isatty(driver.fileno):
+            leave_terminal(driver)
+        self.exit(return_code=128 + number)
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         if isinstance(renderable, CompositorUpdate) and not self._batch_count:
@@ -112,6 +121,7 @@ class TerminalApp(App[None]):
 
     def _resume_signal(self) -> None:
         self._terminal.forget()
+        self.screen.refresh()
         super()._resume_signal()
 
     def on_resize(self) -> None:
@@ -124,3 +134,19 @@ class TerminalApp(App[None]):
         where = f" at {Path(at.filename).name}:{at.lineno}" if at is not None else ""
         what = visible(f"{type(error).__name__}: {error}")
         self.panic(Text(f"dumptui: {what}{where}: a defect of dumptui, please report it"))
+
+
+def resume(driver: LinuxDriver, *_: object) -> None:
+    """Go on after a stop. A signal to go on that follows none, as after a hang-up, would start the driver twice."""
+    if driver._must_signal_resume:
+        driver._sigcont_application()
+
+
+def leave_terminal(driver: LinuxDriver) -> None:
+    """The terminal was closed: what is still written has to go nowhere, as the queue of a writer that died blocks."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nowhere, descriptor)
+    if driver._writer_thread is not None and not driver._writer_thread.is_alive():
+        driver._writer_thread = WriterThread(driver._file)
+        driver._writer_thread.start()

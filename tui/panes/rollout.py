@@ -228,12 +228,12 @@ part.
         row, key = self._loaded.row, self._loaded.key
         like = self._like(key)
         text = Text().append("< " * (key != like[-1])).append(str(key), "bold").append(" >" * (key != like[0]))
-        text.append(f" · {count_line(row, self._loaded.groups)}")
-        if row["reason"]:
-            text.append(f" · {visible(str(row['reason']))}", "bold")
         if self._sort is not None:
             label = next(field.label for field in columns.SAMPLES if field.key == self._sort[0])
             text.append(f" · by {label}, {'largest' if self._sort[1] else 'smallest'} first")
+        text.append(f" · {count_line(row, self._loaded.groups)}")
+        if row["reason"]:
+            text.append(f" · {visible(str(row['reason']))}", "bold")
         self.query_one("#samples-title", Line).say(text)
 
     def _show_group(self, at: int) -> None:

@@ -155,24 +155,14 @@ loss mask is 1 and both log-probs are there.
         text = Text().append(visible(self.statistic), "bold")
         if self.statistic in MEANING:
             text.append(f" = {MEANING[self.statistic]}")
-        if field.state not in ("ok",):
-            return text.append(f" · {field.state}: {visible(field.reason or '')}", "bold")
-        if self.statistic == "imp_ratio":
-            span = "full at e and 1/e"
-        elif self.statistic in SIGNED:
-            span = f"scale of the step ±{number(max(map(abs, scale)))}"
-        else:
-            span = f"scale of the step {number(scale[0])} to {number(scale[1])}"
-        text.append(f" · {span} · ").append_text(self.query_one("#text", Heatmap).legend())
+        if field.state != "ok":
+            text.append(f" · {field.state}", "bold")
         if field.reason:
-            text.append(f" · {visible(field.reason)}")
-        worst = view.worst(self.statistic)[:3]
-        if len(worst):
-            listed = ", ".join(
-                f"#{at} {number(value)}" for at in worst if (value := view.value(self.statistic, int(at))) is not None
-            )
-            text.append(f" · worst {listed}")
-        return text
+            text.append(f": {visible(field.reason)}", "bold")
+        if field.state not in ("ok", "partial"):
+            return text
+        text.append(worst_text(view, self.statistic)).append(f" · {span_text(self.statistic, scale)} · ")
+        return text.append_text(self.query_one("#text", Heatmap).legend())
 
     def _draw_chart(self, view: SampleView, kinds: npt.NDArray[np.uint8]) -> None:
         start = view.sample.prompt_length
@@ -259,6 +249,20 @@ def shades(view: SampleView, name: str, scale: tuple[float, float]) -> Floats:
     room = len(out) - start
     out[start:] = np.clip(shade, -1, 1)[:room]
     return out
+
+
+def span_text(name: str, scale: tuple[float, float]) -> str:
+    """What the ends of the shades stand for; `scale` is the range of the field over the step."""
+    if name == "imp_ratio":
+        return "full at e and 1/e"
+    if name in SIGNED:
+        return f"scale of the step ±{number(max(map(abs, scale)))}"
+    return f"scale of the step {number(scale[0])} to {number(scale[1])}"
+
+
+def worst_text(view: SampleView, name: str) -> str:
+    worst = [(at, signed(name, view.value(name, int(at)))) for at in view.worst(name)[:3]]
+    return " · worst " + ", ".join(f"#{at} {value}" for at, value in worst) if worst else ""
 
 
 def bands(kinds: npt.NDArray[np.uint8]) -> list[Band]:

@@ -1,0 +1,64 @@
+"""The loss masks of a step: the trainer's, which say what it trained on, else the samples' own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from dumptui.core.context_parallel import Array
+from dumptui.core.evidence import Evidence, read_each
+from dumptui.core.flat import Flat
+from dumptui.core.layout import Peers
+from dumptui.core.match import Row
+from dumptui.core.sample import Sample
+
+Wanted: TypeAlias = Sequence[tuple[Peers, list[tuple[int, int]]]]
+"""Per data-parallel shard, its samples as (index in the output, row)."""
+
+
+def fill_masks(
+    out: Flat, samples: Sequence[Sample], rows: Sequence[Row | None], wanted: Wanted, evidence: Evidence
+) -> None:
+    """Write 0 and 1, and what can be said where there is none of the sample's length."""
+    trained = train_masks(samples, out, wanted, evidence)
+    for at, position in enumerate(out.positions):
+        values, known = out.one(at)
+        mask = sample_mask(samples[position], rows[position]) if trained[at] is None else trained[at]
+        if mask is None:
+            out.states[at], out.reasons[at] = "unreadable", "the loss_masks of its train row can't be read"
+        elif len(mask) != len(values):
+            reason = f"loss_mask has {len(mask)} entries for {len(values)} response tokens"
+            out.states[at], out.reasons[at] = "unreadable", reason
+        else:
+            values[:], known[:], out.states[at] = mask > 0, True, "ok"
+
+
+def train_masks(samples: Sequence[Sample], out: Flat, wanted: Wanted, evidence: Evidence) -> list[Array | None]:
+    """From the first file of each shard that can be read and is of the sample's attempt."""
+    found: list[Array | None] = [None] * len(out.positions)
+    for peers, rows in wanted:
+        for shard in peers.shards:
+            left = [(at, row, int(out.positions[at])) for at, row in rows if found[at] is None]
+            masks = read_each([shard.tensor("loss_masks", row) for _, row, _ in left])
+            for (at, row, position), mask in zip(left, masks, strict=True):
+                mine = shard is peers.first or evidence.same_tokens(shard, row, position) is not False
+                if mask is not None and mine:
+                    whole = len(mask) == shard.responses[row]
+                    found[at] = fit_end(mask, samples[position].response_length) if whole else mask
+    return found
+
+
+def fit_end(values: Array, length: int) -> Array:
+    """The last `length` values: where the trainer's response is the longer, media were expanded in front."""
+    return values[len(values) - length :] if len(values) > length else values
+
+
+def sample_mask(sample: Sample, row: Row | None) -> Array | None:
+    """None where the train row has a mask that can't be read: it may be another than the sample's."""
+    if row is not None and any("loss_masks" in shard.columns for shard in row.peers.shards):
+        return None
+    if sample.removed:
+        return np.zeros(sample.response_length, np.int8)
+    return np.ones(sample.response_length, np.int8) if sample.loss_mask is None else sample.loss_mask

@@ -1,0 +1,76 @@
+"""One sample of a step without its rollout file, which is only read whole: from the parquet mirror and the train rows.
+
+The train files are cut down to the sample's rows and joined as a step of one sample, so that every check of a whole
+step is made of it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dumptui.core.errors import DumpError
+from dumptui.core.join import Step, join, read_shards
+from dumptui.core.mirror import mirror_index, read_mirror
+from dumptui.core.run import StepFiles
+from dumptui.core.sample import Rollout, Sample
+from dumptui.core.shard import Shard
+
+
+def load_single(files: StepFiles, index: int) -> Step | None:
+    """A step that holds the one sample of that index, None where only the whole step can tell.
+
+    So it is where the index repeats, the context-parallel layout is not recorded, or anything looks odd. That the mirror
+    is of this attempt is told by its tokens, which have to be those of the train row.
+    """
+    if files.rollout is None or files.mirror is None or not files.shards:
+        return None
+    try:
+        sample = read_sample_of(files, index)
+        shards, broken = read_shards(files, None)
+    except DumpError:
+        return None
+    if sample is None or broken or any(shard.cp_size is None for shard in shards):
+        return None
+    rows = [row for shard in shards if (row := row_of(shard, index)) is not None]
+    rollout = Rollout(files.rollout.path, files.key.step, files.key.evaluation, (sample,))
+    step = join(files, rollout, rows)
+    return step if step.trained == 1 and not step.orphans and is_placed(step) else None
+
+
+def read_sample_of(files: StepFiles, index: int) -> Sample | None:
+    assert files.mirror is not None
+    path = files.mirror.path
+    at = [row for row, one in enumerate(mirror_index(path)["sample_index"]) if one == index]
+    return replace(read_mirror(path, at)[0], position=0) if len(at) == 1 else None
+
+
+def row_of(shard: Shard, index: int) -> Shard | None:
+    """The shard as if it held that row only; None where it has no such row, or several."""
+    if shard.indices.count(index) != 1:
+        return None
+    row = shard.indices.index(index)
+    return replace(
+        shard,
+        columns=columns_of(shard.columns, row, shard.rows),
+        indices=(index,),
+        positions=shard.positions[row : row + 1],
+        totals=shard.totals[row : row + 1],
+        responses=shard.responses[row : row + 1],
+        padded=None if shard.padded is None else shard.padded[row : row + 1],
+    )
+
+
+def columns_of(columns: Mapping[str, Any], row: int, rows: int) -> dict[str, Any]:
+    """What is one a row, cut to the row; the rest of a train file concerns the batch and is left out."""
+    return {
+        name: [values[row]]
+        for name, values in columns.items()
+        if isinstance(values, (list, tuple)) and len(values) == rows
+    }
+
+
+def is_placed(step: Step) -> bool:
+    """Whether every field of the sample is whole: what is refused is refused for the reason the whole step gives."""
+    return all(step.gather(name).states[0] in ("ok", "not dumped") for name in step.fields)
