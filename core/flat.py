@@ -41,10 +41,14 @@ class Flat:
         values[:], known[:] = 0, False
         self.states[at], self.reasons[at] = "unreadable", reason
 
-    def same(self, other: Flat, at: int) -> bool:
-        """Whether a sample has equal values, NaN included, at the same places in both."""
+    def keep_common(self, other: Flat, at: int) -> bool:
+        """Keep of a sample what both know; False where they know different values, or nothing in common."""
         (mine, known), (theirs, also_known) = self.one(at), other.one(at)
-        return bool((known == also_known).all()) and np.array_equal(mine[known], theirs[known], equal_nan=True)
+        both = known & also_known
+        if (known.any() and not both.any()) or not np.array_equal(mine[both], theirs[both], equal_nan=True):
+            return False
+        mine[~both], known[:] = 0, both
+        return True
 
     @property
     def ok(self) -> Bools:

@@ -19,6 +19,7 @@ from dumptui.core.mirror import mirror_index
 from dumptui.core.ranks import Ranks, changes, describe_layout, in_words, missing_ranks, ranks_of
 from dumptui.core.run import Run, StepFiles, StepKey, is_young
 from dumptui.core.tables import Record
+from dumptui.core.telemetry import Telemetry
 
 Level: TypeAlias = Literal["error", "warning", "info"]
 
@@ -50,6 +51,12 @@ def health(run: Run) -> Iterator[Record]:
     for files in run.steps.values():
         for finding in read(files, missing.get(files.key, frozenset()), seen):
             yield _record(run.root, finding)
+
+
+def stream_problems(root: Path) -> Iterator[Record]:
+    """A row for each telemetry file that is torn or can't be read: told, but no fault of the dumps."""
+    for path, problem in Telemetry(root).problems(everything=True):
+        yield _record(root, Finding("warning", problem, None, path))
 
 
 def exit_code(rows: Iterable[Record]) -> int:

@@ -121,7 +121,7 @@ def place(
         other = blank(out)
         place_by_rule(Column(peers, name, rule, evidence, engine_rule), wanted, other)
         for at, _ in wanted:
-            if not out.same(other, at):
+            if not out.keep_common(other, at):
                 out.fail(at, f"the {rules[0]} and the {rule} rule both fit its widths, with different values")
 
 

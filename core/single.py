@@ -21,7 +21,7 @@ from dumptui.core.shard import Shard
 def load_single(files: StepFiles, index: int) -> Step | None:
     """A step that holds the one sample of that index, None where only the whole step can tell.
 
-    So it is where the index repeats, the context-parallel layout is not recorded, or anything looks odd. That the mirror
+    So it is where the index repeats, the context-parallel layout is not recorded, or anything is odd. That the mirror
     is of this attempt is told by its tokens, which have to be those of the train row.
     """
     if files.rollout is None or files.mirror is None or not files.shards:

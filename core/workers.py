@@ -38,6 +38,10 @@ class Workers:
         while waiting:
             yield waiting.popleft().result()
 
+    def submit(self, function: Callable[[], Answer]) -> Future[Answer]:
+        """One task, beside all others."""
+        return self._pool.submit(function)
+
     def close(self) -> None:
         """Do not wait for what is being worked out."""
         processes = list((self._pool._processes or {}).values())

@@ -30,7 +30,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "demo-grpo-8gpu"
         write_demo(root, now=NOW)
-        app = DumpTui(Run.open(root), None, None, None, None)
+        app = DumpTui(Run.open(root))
         async with app.run_test(size=(120, 40)) as pilot:
             await until(pilot, lambda: len(app.rollout.rows) == len(app.run_.steps))
             await pilot.press("down")

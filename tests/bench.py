@@ -1,7 +1,7 @@
 """Time and memory, in one table: `make bench`. Every figure stands beside what it is measured against, in one run.
 
-The runs BIG (1.2 GB) and MANY (1,200 files) are written to bench/ once by the generator beside the shared runs, and LONG
-(5,000 steps) is made of links to the files of MANY. The lines of the command line come from the shared bench.py.
+The runs BIG (1.2 GB) and MANY (1,200 files) are written to bench/ once by the generator beside the shared runs, and
+LONG (5,000 steps) is made of links to the files of MANY. The lines of the command line come from the shared bench.py.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def cpu(pid: int) -> float:
 
 
 async def inside(big: Path) -> None:
-    app = DumpTui(Run.open(big), StepKey(0), None, None, None)
+    app = DumpTui(Run.open(big), StepKey(0))
     async with app.run_test(size=(120, 40)) as pilot:
         with stalls() as worst_stall:
             await until(pilot, lambda: app.loaded is not None)
@@ -154,9 +154,9 @@ async def inside(big: Path) -> None:
         opening = []
         for _ in range(8):
             begun = time.perf_counter()
-            shown = app.tokens.opened
+            before = app.tokens.opened
             await press(pilot, "enter" if app.pane == "rollout" else "n")
-            await until(pilot, lambda: app.tokens.opened is not shown)
+            await until(pilot, lambda before=before: app.tokens.opened is not before)  # type: ignore[misc]
             opening.append((time.perf_counter() - begun) * 1000)
         line("next sample of a loaded step, median", f"{statistics.median(opening):.0f} ms", "60 ms")
     line("memory after it", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB", "")

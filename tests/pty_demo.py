@@ -1,4 +1,4 @@
-"""Start the installed `dumptui --demo` in a real pseudo-terminal, see its first screen, quit; exit 0 if it all works."""
+"""Start the installed `dumptui --demo` in a real pseudo-terminal, see its first screen, quit; exit 0 if it works."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ async def until_shown(pilot: Pilot[Any], *words: str) -> None:
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
-    """Type, and wait until all widgets have handled each key: Pilot.press waits until the process rests, 80 ms at least."""
+    """Type, and wait until all widgets have handled each key. Pilot.press waits for the process to rest."""
     for key in keys:
         name = key if len(key) > 1 else _character_to_key(key)
         event = Key(name, key if len(key) == 1 else " " if key == "space" else None)
@@ -101,9 +101,10 @@ class Terminal:
     ) -> None:
         """`code` runs before dumptui does."""
         self.master, slave = pty.openpty()
-        self.screen = pyte.Screen(*size)
-        self._stream = pyte.ByteStream(self.screen)
+        self._screen = pyte.Screen(*size)
+        self._stream = pyte.ByteStream(self._screen)
         self.raw = bytearray()
+        self._fed = 0  # bytes of it that `screen` shows: pyte takes 0.1 s for a screenful, so only when asked
         self._set_size(*size)
         clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
         command = f"{code}\nimport sys\nfrom dumptui.tui.cli import main\nsys.exit(main())"
@@ -149,7 +150,6 @@ class Terminal:
         except OSError:  # EIO: nobody holds the other end any more
             return b""
         self.raw += data
-        self._stream.feed(data)
         return data
 
     def settle(self, quiet: float = 0.25) -> int:
@@ -161,6 +161,7 @@ class Terminal:
         return len(self.raw) - before
 
     def until(self, *words: str) -> None:
+        """Wait until the screen shows all of these."""
         self.wait(lambda: all(word in self.text for word in words), " and ".join(words))
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
@@ -171,6 +172,12 @@ class Terminal:
 
     def press(self, *keys: str) -> None:
         os.write(self.master, "".join(KEYS.get(key, key) for key in keys).encode())
+
+    @property
+    def screen(self) -> pyte.Screen:
+        self._stream.feed(bytes(self.raw[self._fed :]))
+        self._fed = len(self.raw)
+        return self._screen
 
     @property
     def lines(self) -> list[str]:

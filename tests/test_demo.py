@@ -102,9 +102,7 @@ def test_every_file_loads_and_says_who_wrote_it(run: Path) -> None:
             "thd",
         )
         rows = len(payload["rollout_data"]["sample_indices"])
-        assert all(
-            len(payload["rollout_data"][name]) == rows for name in ("tokens", "loss_masks", "log_probs")
-        )
+        assert all(len(payload["rollout_data"][name]) == rows for name in ("tokens", "loss_masks", "log_probs"))
 
 
 def test_slices_make_up_the_truth(run: Path) -> None:
@@ -179,8 +177,7 @@ def test_the_story_of_the_run(run: Path, rollouts: Any) -> None:
     agreed = (np.nanstd(rewards.reshape(STEPS, 8, 4), axis=2) == 0).sum(axis=1)
     assert agreed[:6].mean() + 1.5 < agreed[-6:].mean()
     trend = [
-        np.abs(np.concatenate([*trained_differences(run, rollouts[step], step).values()]))
-        for step in (0, 8, 14, 22)
+        np.abs(np.concatenate([*trained_differences(run, rollouts[step], step).values()])) for step in (0, 8, 14, 22)
     ]
     means = [values.mean() for values in trend]
     assert 0.004 < means[0] < 0.009 and means[2] < 0.015 and 0.03 < means[3] < 0.06
@@ -191,9 +188,7 @@ def test_the_story_of_the_run(run: Path, rollouts: Any) -> None:
 def test_outliers_of_one_step_sit_in_one_shard(run: Path, rollouts: Any) -> None:
     differences = trained_differences(run, rollouts[BAD_SHARD_STEP], BAD_SHARD_STEP)
     far = {index for index, values in differences.items() if np.abs(values).max() > 3}
-    shard = load(run / "train_data" / f"{BAD_SHARD_STEP}_{2 * BAD_SHARD}.pt")["rollout_data"][
-        "sample_indices"
-    ]
+    shard = load(run / "train_data" / f"{BAD_SHARD_STEP}_{2 * BAD_SHARD}.pt")["rollout_data"]["sample_indices"]
     assert far == set(shard)
 
 
@@ -253,9 +248,7 @@ def test_a_run_grows_file_by_file(tmp_path: Path) -> None:
 def test_an_open_train_phase_is_closed_by_growing(tmp_path: Path) -> None:
     demo.write_demo(tmp_path, steps=1)
     list(demo.grow(tmp_path, 1, 1))
-    phases = [
-        json.loads(line) for file in (tmp_path / "dashboard" / "phases").iterdir() for line in file.open()
-    ]
+    phases = [json.loads(line) for file in (tmp_path / "dashboard" / "phases").iterdir() for line in file.open()]
     opened = {(one["rank"], one["t0"]) for one in phases if one["name"] == "train" and one["t1"] == -1.0}
     closed = {(one["rank"], one["t0"]) for one in phases if one["name"] == "train" and one["t1"] != -1.0}
     assert len(opened) == 8 and opened == closed

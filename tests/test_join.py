@@ -14,6 +14,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dumptui.core.layout import EITHER_RULE
 from tests.against_truth import wrong_values
 from tests.reading import assert_true, documents, read
 from tests.writer import FIELDS, Layout, Rank, Truth, brute_force_slices, sample, write_step
@@ -105,13 +106,17 @@ def test_what_a_missing_file_held_is_blank_and_everything_else_is_right(
     partition = data.draw(partitions(len(samples), layout.dp))
     numbers = [rank.number for rank in layout.ranks()]
     drop = data.draw(st.sets(st.sampled_from(numbers), max_size=3))
+    # Where both rules fit, less than what is held is shown of these: that has a test of its own.
+    fields = FIELDS if layout.qkv == "thd" else [name for name in FIELDS if name not in EITHER_RULE]
     with tempfile.TemporaryDirectory() as folder:
-        truth = write_step(Path(folder), 0, samples, layout, partition=partition, drop=drop, mirror=False)
+        truth = write_step(
+            Path(folder), 0, samples, layout, fields=fields, partition=partition, drop=drop, mirror=False
+        )
         step = read(Path(folder))
         left = {rank.dp for rank in layout.ranks() if rank.number not in drop}
         truth.shards = [shard if dp in left else [] for dp, shard in enumerate(truth.shards)]
         lost = lost_values(truth, layout, drop)
-        for name in set(FIELDS) - {"rollout_log_probs"}:
+        for name in set(fields) - {"rollout_log_probs"}:
             stages = {rank.dp for rank in layout.ranks() if rank.number not in drop and holds(rank, name, layout)}
             gone = [p for dp, shard in enumerate(truth.shards) if dp not in stages for p in shard]
             for position in gone:

@@ -290,6 +290,16 @@ def test_both_rules_fit_the_returns_with_different_values(tmp_path: Path) -> Non
     assert_true(step, truth)
 
 
+def test_where_both_rules_fit_only_what_they_agree_on_is_left_of_a_lost_slice(tmp_path: Path) -> None:
+    """Of the equal advantages, rank 1 holds 1 to 3 by the one rule and 0 to 2 by the other."""
+    layout = Layout(cp=2, qkv="bshd", pad=16)
+    given = {"advantages": [np.full(4, 0.5)]}
+    write_step(tmp_path, 0, [sample(0, prompt_len=4, response_len=4)], layout, truth=given, drop=[0], mirror=False)
+    step = read(tmp_path)
+    assert (field(step, "advantages")["state"], values(step, "advantages")) == ("partial", [None, 0.5, 0.5, None])
+    assert field(step, "train_log_probs")["values"][0] is None is not field(step, "train_log_probs")["values"][3]
+
+
 def test_padded_slices_without_the_padded_length_are_refused(tmp_path: Path) -> None:
     write(tmp_path, [(20, 10)], Layout(cp=2, qkv="bshd", pad=32))
     for name in ("0_0.pt", "0_1.pt"):

@@ -27,9 +27,7 @@ def load(request: pytest.FixtureRequest) -> Any:
 
 @given(
     st.sampled_from(DTYPES).flatmap(
-        lambda dtype: arrays.arrays(
-            dtype, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
-        )
+        lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
     )
 )
 @settings(max_examples=100, deadline=None)

@@ -51,7 +51,9 @@ def test_the_worked_numbers_of_a_masked_difference() -> None:
 
 
 def test_a_sample_that_is_only_partly_there_has_no_statistic_and_spoils_no_other() -> None:
-    values = flat([[1, 2], [3, 4], [5, 6]], known=[[True, True], [True, False], [True, True]], states=["ok", "partial", "ok"])
+    values = flat(
+        [[1, 2], [3, 4], [5, 6]], known=[[True, True], [True, False], [True, True]], states=["ok", "partial", "ok"]
+    )
     masked = Masked(values, flat([[1, 1]] * 3))
     assert masked.mean() == [1.5, None, 5.5]
     assert masked.max() == [2.0, None, 6.0]

@@ -95,9 +95,7 @@ async def test_no_tokens_say_why() -> None:
 async def test_only_trained_tokens_are_shaded() -> None:
     app = HeatmapApp()
     async with app.run_test(size=(60, 4)) as pilot:
-        app.show(
-            ["at", " pro", " tra", " mas", " mis"], [0, 1, 1, 1, 1], [1, PROMPT, TRAINED, MASKED, MISSING]
-        )
+        app.show(["at", " pro", " tra", " mas", " mis"], [0, 1, 1, 1, 1], [1, PROMPT, TRAINED, MASKED, MISSING])
         await pilot.pause()
         plain = app.heatmap.rich_style.bgcolor
         assert app.style_of("tra").bgcolor != plain

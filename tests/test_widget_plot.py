@@ -212,9 +212,7 @@ async def test_the_first_series_is_on_top() -> None:
     async with app.run_test(size=(40, 5)) as pilot:
         await drawn(app, pilot, series(0, 1), series(0, 1, component="second", style="dots"))
         strips = app.screen._compositor.render_strips()
-        assert app.plot._style("first").color in {
-            segment.style.color for segment in strips[3] if segment.style
-        }
+        assert app.plot._style("first").color in {segment.style.color for segment in strips[3] if segment.style}
         assert app.plot._style("second").color not in {
             segment.style.color for strip in strips for segment in strip if segment.style
         }
@@ -300,9 +298,7 @@ def test_thinning_keeps_extremes_and_gaps(values: list[float], dots: int) -> Non
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=9), st.integers(2, 500)
-)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=9), st.integers(2, 500))
 def test_everything_in_range_falls_on_the_axis(values: list[float], dots: int) -> None:
     ends = spanned(values)
     assert ends is not None

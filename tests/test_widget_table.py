@@ -282,9 +282,7 @@ async def test_a_bad_row_differs_by_more_than_hue(monkeypatch: pytest.MonkeyPatc
         assert not styles[4].bold
 
 
-columns = st.lists(
-    st.builds(Column, st.just("k"), st.just("l"), st.integers(1, 30), st.booleans()), max_size=8
-)
+columns = st.lists(st.builds(Column, st.just("k"), st.just("l"), st.integers(1, 30), st.booleans()), max_size=8)
 
 
 @settings(max_examples=200, deadline=None)

@@ -56,9 +56,7 @@ def test_a_rank_may_hold_nothing(total: int, response: int, widths: list[int]) -
     assert [len(held) for held in brute_force_slices(total, response, 4)] == widths
 
 
-@pytest.mark.parametrize(
-    ("total", "response", "held"), [(20, 10, [[0], spans((1, 9))]), (8, 4, [[0], [1, 2, 3]])]
-)
+@pytest.mark.parametrize(("total", "response", "held"), [(20, 10, [[0], spans((1, 9))]), (8, 4, [[0], [1, 2, 3]])])
 def test_contiguous_slices(total: int, response: int, held: Slices) -> None:
     assert brute_force_slices(total, response, 2, "contiguous") == held
 

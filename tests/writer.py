@@ -88,9 +88,7 @@ class Truth:
     """The train files."""
 
 
-def brute_force_slices(
-    total: int, response: int, cp: int, qkv: str = "thd", max_seq_len: int = 0
-) -> list[list[int]]:
+def brute_force_slices(total: int, response: int, cp: int, qkv: str = "thd", max_seq_len: int = 0) -> list[list[int]]:
     """The response indices each context-parallel rank stores, in stored order."""
     if cp == 1:
         return [list(range(response))]
@@ -276,9 +274,7 @@ def _normalised(samples: Sequence[Json]) -> list[float]:
     for one in samples:
         groups[one["group_index"]].append(_raw(one))
     mean, std = ({key: f(group) for key, group in groups.items()} for f in (np.mean, np.std))
-    return [
-        float((_raw(one) - mean[key]) / (std[key] + 1e-6)) for one in samples for key in [one["group_index"]]
-    ]
+    return [float((_raw(one) - mean[key]) / (std[key] + 1e-6)) for one in samples for key in [one["group_index"]]]
 
 
 def _whole_columns(truth: Truth, extra: Json) -> Json:
@@ -325,19 +321,14 @@ def _cut(name: str, rows: list[Any], layout: Layout, rank: Rank, data: Json) -> 
         qkv = layout.field_qkv.get(name, layout.qkv)
         lengths = zip(data["total_lengths"], data["response_lengths"], strict=True)
         padded = data.get("max_seq_lens", [0])[0]
-        held = [
-            brute_force_slices(total, response, layout.cp, qkv, padded)[rank.cp]
-            for total, response in lengths
-        ]
+        held = [brute_force_slices(total, response, layout.cp, qkv, padded)[rank.cp] for total, response in lengths]
         rows = [None if row is None else row[mine] for row, mine in zip(rows, held, strict=True)]
     parts: list[Any] = [_tensor(row, layout.dtypes.get(name)) for row in rows]
     return list(torch.cat(parts).split([len(part) for part in parts])) if layout.packed else parts
 
 
 def _tensor(values: Any, dtype: Any = None) -> Any:
-    return (
-        None if values is None else torch.from_numpy(np.array(values, np.float32)).to(dtype or torch.float32)
-    )
+    return None if values is None else torch.from_numpy(np.array(values, np.float32)).to(dtype or torch.float32)
 
 
 def _save(path: Path, payload: Any) -> Path:
@@ -361,9 +352,7 @@ def _write_mirror(path: Path, samples: Sequence[Json]) -> Path:
         "sample_index": pl.Series([one["index"] for one in samples], dtype=pl.Int32),
         "response_length": pl.Series([one["response_length"] for one in samples], dtype=pl.Int32),
         "total_length": pl.Series([len(one["tokens"]) for one in samples], dtype=pl.Int32),
-    } | {
-        name: pl.Series([one[name] for one in samples], dtype=pl.List(dtype)) for name, dtype in lists.items()
-    }
+    } | {name: pl.Series([one[name] for one in samples], dtype=pl.List(dtype)) for name, dtype in lists.items()}
     pl.DataFrame(columns).write_parquet(path, row_group_size=8)
     return path
 

@@ -10,17 +10,21 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.widgets import ContentSwitcher, HelpPanel
 
+from dumptui.core.cache import Cache
 from dumptui.core.errors import DumpError
 from dumptui.core.run import Run, StepKey
+from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
+from dumptui.core.workers import Workers
 from dumptui.tui.headline import headline
 from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
+from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, place
 from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.reader import Failed, Loaded, Opened, Progress, Reader, Summary, Unopened
+from dumptui.tui.reader import Failed, Found, Loaded, Opened, Progress, Reader, Summary, Unopened
 from dumptui.tui.terminal import TerminalApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
@@ -28,8 +32,8 @@ from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.tabs import TabLine
 from dumptui.tui.widgets.wait import WaitLine
 
-Pane: TypeAlias = RolloutPane | BatchPane | TokensPane
-PANES = {"rollout": "Rollout", "batch": "Batch", "tokens": "Tokens"}
+Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | HealthPane
+PANES = {"rollout": "Rollout", "batch": "Batch", "tokens": "Tokens", "health": "Health"}
 
 
 class DumpTui(TerminalApp):
@@ -57,12 +61,13 @@ class DumpTui(TerminalApp):
         key: StepKey | None = None,
         sample: tuple[int, int] | None = None,
         pane: str | None = None,
-        reward_key: str | None = None,
+        summaries: Summaries | None = None,
+        workers: Workers | None = None,
     ) -> None:
         """`key` is one of the run's steps; without it, the newest that can be read and has samples is opened."""
         super().__init__()
         self.run_ = run
-        self.reader = Reader(run, self.post_message, reward_key)
+        self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers)
         self.loaded: Loaded | None = None
         self.newest, *older = sorted(run.steps, key=lambda key: (key.evaluation, -key.step))
         self._wanted = key or self.newest
@@ -83,6 +88,7 @@ class DumpTui(TerminalApp):
             yield RolloutPane(list(self.run_.steps))
             yield BatchPane()
             yield TokensPane()
+            yield HealthPane()
         yield WaitLine(id="progress")
         yield KeyLine()
 
@@ -90,7 +96,9 @@ class DumpTui(TerminalApp):
         self.rollout = self.query_one(RolloutPane)
         self.batch = self.query_one(BatchPane)
         self.tokens = self.query_one(TokensPane)
-        self.panes: dict[str, Pane] = {"rollout": self.rollout, "batch": self.batch, "tokens": self.tokens}
+        self.health = self.query_one(HealthPane)
+        panes: list[Pane] = [self.rollout, self.batch, self.tokens, self.health]
+        self.panes = dict(zip(PANES, panes, strict=True))
         self.wait = self.query_one(WaitLine)
         self.open_step(self._wanted)
         self._show_pane(self._asked_pane)
@@ -120,7 +128,8 @@ class DumpTui(TerminalApp):
 
     @on(Summary)
     def _step_summary(self, event: Summary) -> None:
-        self.rollout.summarise(event.key, event.row)
+        for key, row in event.rows.items():
+            self.rollout.summarise(key, row)
 
     @on(Loaded)
     def _step_loaded(self, event: Loaded) -> None:
@@ -155,6 +164,20 @@ class DumpTui(TerminalApp):
         self.batch.clear(problem)
         self.tokens.clear(problem)
         self._show_where()
+
+    @on(HealthPane.Wanted)
+    def _health_wanted(self) -> None:
+        self.reader.find_health()
+
+    @on(HealthPane.StepWanted)
+    def _step_wanted(self, event: HealthPane.StepWanted) -> None:
+        self.rollout.leave_samples()
+        self._step_chosen(RolloutPane.StepChosen(event.key))
+        self._show_pane("rollout")
+
+    @on(Found)
+    def _health_found(self, event: Found) -> None:
+        self.health.add(event.rows, event.done)
 
     @on(Progress)
     def _progress(self, event: Progress) -> None:

@@ -15,6 +15,9 @@ from dumptui import __version__
 from dumptui.core.cache import Cache, cache_folder
 from dumptui.core.errors import DumpError
 from dumptui.core.run import Run, StepKey
+from dumptui.core.summaries import WORTH_WORKERS, Summaries
+from dumptui.core.views import check_step
+from dumptui.core.workers import Workers
 
 VIEWS = ("steps", "samples", "groups", "batch", "tokens", "health", "metrics", "lanes")
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
@@ -58,7 +61,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="I[.K]",
         help="Sample.index, and which of those where it repeats, from 0",
     )
-    parser.add_argument("--pane", choices=("rollout", "batch", "tokens"), default=None, help="the pane to start in")
+    parser.add_argument(
+        "--pane", choices=("rollout", "batch", "tokens", "health"), default=None, help="the pane to start in"
+    )
     parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
     parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
     parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
@@ -105,23 +110,29 @@ def say_progress(done: int, steps: int) -> None:
 
 def run_command(args: argparse.Namespace) -> int:
     run = Run.open(args.run)
-    if args.print is not None:
-        from dumptui.core.summaries import Summaries
-        from dumptui.tui.printing import Request, print_view
+    summaries = Summaries(run, Cache(run.root, None if args.no_cache else cache_folder()), args.reward_key)
+    if args.print is None:
+        return start_screen(run, summaries, args)
+    from dumptui.tui.printing import Request, print_view
 
-        # A reader that went away ends the command quietly, as it ends any filter.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        summaries = Summaries(run, Cache(run.root, None if args.no_cache else cache_folder()), args.reward_key)
-        return print_view(Request(run, summaries, step_key(args), args))
-    return start_screen(run, args)
+    # A reader that went away ends the command quietly, as it ends any filter.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    return print_view(Request(run, summaries, step_key(args), args))
 
 
-def start_screen(run: Run, args: argparse.Namespace) -> int:
-    from dumptui.tui.app import DumpTui
-
+def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
     columns, lines = os.get_terminal_size(sys.stderr.fileno())
     if columns < 40 or lines < 10:
         raise DumpError("terminal", f"{columns}x{lines} is too small, at least 40x10 are needed")
-    app = DumpTui(run, step_key(args), args.sample, args.pane, args.reward_key)
+    key = step_key(args)
+    if key is not None:
+        check_step(run, key)
+    unknown = sum(summaries.known(key) is None for key in run.steps)
+    workers = Workers() if unknown >= WORTH_WORKERS else None  # before Textual starts its threads
+
+    from dumptui.tui.app import DumpTui
+
+    app = DumpTui(run, key, args.sample, args.pane, summaries, workers)
     app.run()
+    summaries.save()
     return app.return_code or 0

@@ -195,6 +195,14 @@ BATCH_SAMPLES = tuple(
 )
 
 
+HEALTH = (
+    Field("label", "step", 9, whole, "the step it concerns, or the whole run", right=False),
+    Field("level", "level", 7, whole, "error: unreadable, missing or contradictory; warning: partial", right=False),
+    Field("file", "file", 22, whole, "the file it concerns", right=False),
+    Field("problem", "problem", 70, whole, "what was found", right=False),
+)
+
+
 def cells(fields: Sequence[Field], record: Record) -> list[str]:
     return [field.write(record.get(field.key)) for field in fields]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
@@ -125,7 +124,7 @@ def vocabulary(run: Run) -> Vocabulary | None:
 def print_health(request: Request) -> int:
     """Row by row as they are found: the first are there at once, however long the run is."""
     found: list[Record] = []
-    rows = keep(chain(health.health(request.run), streams(request.run)), found)
+    rows = keep(chain(health.health(request.run), health.stream_problems(request.run.root)), found)
     if request.args.json or request.args.csv:
         write(request.args, list(rows), {"rows": found})
     else:
@@ -133,13 +132,6 @@ def print_health(request: Request) -> int:
         for row in rows:
             writer.write(row)
     return health.exit_code(found)
-
-
-def streams(run: Run) -> Iterator[Record]:
-    """What is wrong with the telemetry: told, but no fault of the dumps."""
-    for path, problem in Telemetry(run.root).problems(everything=True):
-        file = os.path.relpath(path, run.root)
-        yield {"step": None, "evaluation": None, "file": file, "level": "warning", "problem": problem}
 
 
 def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import contextlib
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from textual.message import Message
 
 from dumptui.core import tables
 from dumptui.core.errors import DumpError
+from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step, load
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run import Run, StepFiles, StepKey
+from dumptui.core.summaries import WORTH_WORKERS, Summaries, is_whole, summarise
 from dumptui.core.tables import Record
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import SampleView, field_scale, view_sample
+from dumptui.core.workers import Workers
+
+MOMENT = 0.05  # seconds that a search may keep the next question waiting
 
 
 @dataclass
@@ -39,10 +47,17 @@ class Failed(Message):
 
 @dataclass
 class Summary(Message):
-    """The row of a step that was scanned, not opened."""
+    """Rows of steps that were scanned, not opened."""
 
-    key: StepKey
-    row: Record
+    rows: dict[StepKey, Record]
+
+
+@dataclass
+class Found(Message):
+    """More rows of the health view; `done` with the last of them."""
+
+    rows: list[Record]
+    done: bool
 
 
 @dataclass
@@ -79,14 +94,17 @@ class Abandoned(Exception):
 class Reader:
     """Reads for the screen, one thing at a time; a newer wish abandons what an older one, or the scan, is reading."""
 
-    def __init__(self, run: Run, post: Callable[[Message], object], reward_key: str | None) -> None:
-        self.run = run
-        self.reward_key = reward_key
+    def __init__(self, summaries: Summaries, post: Callable[[Message], object], workers: Workers | None = None) -> None:
+        """`workers`, made before there were threads, scan a long run beside this thread."""
+        self.run = summaries.run
+        self._summaries = summaries
         self._post = post
+        self._workers = workers
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._wish = 0
         self._closed = False
         self._scan: deque[StepKey] = deque()
+        self._recent = Recent()
         self._step: Step | None = None
         self._scales: dict[str, tuple[float, float]] = {}
         self._vocabulary: Vocabulary | DumpError | None = None
@@ -100,9 +118,12 @@ class Reader:
         self._pool.submit(self._open_sample, step, position, self._wish)
 
     def scan(self, keys: list[StepKey]) -> None:
-        """Work out the rows of the steps table in this order, whenever nothing else is asked."""
-        self._scan.extend(keys)
-        self._pool.submit(self._scan_next)
+        """Give the rows of the steps table in this order: the known ones at once, the others when nothing is asked."""
+        self._pool.submit(self._begin_scan, keys)
+
+    def find_health(self) -> None:
+        """Look for what is wrong with the run, from the start, whenever nothing else is asked."""
+        self._pool.submit(self._health_next, findings(self.run))
 
     def abandon(self) -> None:
         self._wish += 1
@@ -110,11 +131,18 @@ class Reader:
     def close(self) -> None:
         self._closed = True
         self._wish += 1
+        if self._workers is not None:
+            self._workers.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     # In the reader thread --------------------------------------------------------------------------------------
 
     def _open_step(self, key: StepKey, wish: int) -> None:
+        recent = self._recent.get(self.run.steps[key])
+        if recent is not None:
+            if wish == self._wish:
+                self._post(recent)
+            return
         try:
             step, samples = self._read(key, wish, lambda done, total: self._post(Progress(key, done, total)))
         except Abandoned:
@@ -124,9 +152,13 @@ class Reader:
             self._post(Failed(key, problem, tables.unreadable_step(self.run.steps[key], error)))
             return
         groups = tables.groups(samples, evaluation=key.evaluation)
-        self._post(Loaded(key, step, samples, groups, tables.step_row(step, samples)))
+        loaded = Loaded(key, step, samples, groups, tables.step_row(step, samples))
+        self._recent.keep(loaded)
+        self._post(loaded)
 
-    def _read(self, key: StepKey, wish: int, report: Callable[[int, int], object]) -> tuple[Step, list[Record]]:
+    def _read(
+        self, key: StepKey, wish: int, report: Callable[[int, int], object], *, brief: bool = False
+    ) -> tuple[Step, list[Record]]:
         """A step and its samples table. Raises Abandoned, and DumpError also for a defect: it costs the step only."""
 
         def on_read(done: int, total: int) -> None:
@@ -136,7 +168,7 @@ class Reader:
         self._check(wish)
         try:
             step = load(self.run.steps[key], on_read)
-            return step, tables.samples(step, self.reward_key)
+            return step, tables.samples(step, self._summaries.reward_key, brief=brief)
         except (Abandoned, DumpError):
             raise
         except Exception as error:
@@ -169,22 +201,101 @@ class Reader:
                 self._vocabulary = error
         return self._vocabulary if isinstance(self._vocabulary, Vocabulary) else None
 
+    def _begin_scan(self, keys: list[StepKey]) -> None:
+        known = {key: row for key in keys if (row := self._summaries.known(key)) is not None}
+        self._post(Summary(known))
+        unknown = [key for key in keys if key not in known]
+        if self._workers is not None and len(unknown) >= WORTH_WORKERS:
+            self._hand_out(unknown)
+        else:
+            self._scan.extend(unknown)
+            self._soon(self._scan_next)
+
+    def _hand_out(self, keys: list[StepKey]) -> None:
+        assert self._workers is not None
+        for key in keys:
+            answer = self._workers.submit(partial(summarise, self.run.steps[key], self._summaries.reward_key))
+            answer.add_done_callback(lambda done, key=key: self._soon(self._take, key, done))  # type: ignore[misc]
+
+    def _take(self, key: StepKey, answer: Future[tuple[Record, bool]]) -> None:
+        """A row that a worker made; of a worker that died, this thread makes it."""
+        if self._closed:
+            return
+        if answer.cancelled() or answer.exception() is not None:
+            self._scan.append(key)
+            return self._soon(self._scan_next)
+        self._give(key, *answer.result())
+
+    def _give(self, key: StepKey, row: Record, whole: bool) -> None:
+        if whole:
+            self._summaries.keep(key, row)
+        self._post(Summary({key: row}))
+
     def _scan_next(self) -> None:
         """One step, then to the back of the queue: whatever was asked meanwhile comes first."""
         if not self._scan or self._closed:
             return
         key = self._scan.popleft()
         try:
-            self._post(Summary(key, self._row(key)))
+            self._give(key, *self._row(key))
         except Abandoned:  # something was asked: this step is read again after it
             self._scan.appendleft(key)
-        try:
-            self._pool.submit(self._scan_next)
-        except RuntimeError:  # closed between the check and here
-            return
+        self._soon(self._scan_next)
 
-    def _row(self, key: StepKey) -> Record:
+    def _row(self, key: StepKey) -> tuple[Record, bool]:
         try:
-            return tables.step_row(*self._read(key, self._wish, lambda done, total: None))
+            step, samples = self._read(key, self._wish, lambda done, total: None, brief=True)
+            return tables.step_row(step, samples), is_whole(step)
         except DumpError as error:
-            return tables.unreadable_step(self.run.steps[key], error)
+            return tables.unreadable_step(self.run.steps[key], error), False
+
+    def _health_next(self, rows: Iterator[Record]) -> None:
+        """What is found in a moment, then to the back of the queue."""
+        found, end = [], time.monotonic() + MOMENT
+        for row in rows:
+            found.append(row)
+            if time.monotonic() > end or self._closed:
+                self._post(Found(found, False))
+                return self._soon(self._health_next, rows)
+        self._post(Found(found, True))
+
+    def _soon(self, call: Callable[..., None], *args: object) -> None:
+        with contextlib.suppress(RuntimeError):  # closed meanwhile
+            self._pool.submit(call, *args)
+
+
+class Recent:
+    """The steps opened last, by how much memory they hold: going back and forth between them reads nothing."""
+
+    def __init__(self, limit: int = 256 << 20) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[StepKey, Loaded] = OrderedDict()
+
+    def get(self, files: StepFiles) -> Loaded | None:
+        """The step as it was read, if its files are still the same ones."""
+        kept = self._kept.get(files.key)
+        if kept is None or list(kept.step.files.entries()) != list(files.entries()):
+            return None
+        self._kept.move_to_end(files.key)
+        return kept
+
+    def keep(self, loaded: Loaded) -> None:
+        if not is_whole(loaded.step):
+            return
+        self._kept[loaded.key] = loaded
+        self._kept.move_to_end(loaded.key)
+        while len(self._kept) > 1 and sum(map(held, self._kept.values())) > self._limit:
+            self._kept.popitem(last=False)
+
+
+def held(loaded: Loaded) -> int:
+    """Bytes that a loaded step keeps, near enough: the arrays and texts of its samples, and 500 a dumped tensor."""
+    arrays = sum(
+        sample.tokens.nbytes + sample.response_length * 5 + len(sample.response) for sample in loaded.step.samples
+    )
+    return arrays + sum(500 * shard.rows * len(shard.columns) for shard in loaded.step.shards)
+
+
+def findings(run: Run) -> Iterator[Record]:
+    yield from health(run)
+    yield from stream_problems(run.root)

@@ -104,6 +104,7 @@ class TerminalApp(App[None]):
         self._terminal = Terminal()
 
     def on_mount(self) -> None:
+        self.app_resume_signal.subscribe(self, self._repaint)
         if isinstance(self._driver, LinuxDriver):
             for number in ENDINGS:
                 asyncio.get_running_loop().add_signal_handler(number, partial(self._end, self._driver, number))
@@ -119,10 +120,9 @@ class TerminalApp(App[None]):
             renderable = self._terminal.changes(screen._compositor, renderable)
         super()._display(screen, renderable)
 
-    def _resume_signal(self) -> None:
+    def _repaint(self, _: object) -> None:
         self._terminal.forget()
         self.screen.refresh()
-        super()._resume_signal()
 
     def on_resize(self) -> None:
         self._terminal.forget()  # terminals shift and wrap what they show when they are resized, also there and back

@@ -1,0 +1,110 @@
+"""The Health pane: what is missing, partial, unreadable or contradictory in the whole run, as it is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+
+from dumptui.core.run import StepKey
+from dumptui.core.tables import Record
+from dumptui.core.text import visible
+from dumptui.tui import columns
+from dumptui.tui.panes.samples import count
+from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.table import Table
+
+NOUNS = {"error": "error", "warning": "warning", "info": "note"}
+STYLES = {"error": "bad", "warning": "warn", "info": "dim"}
+
+
+class HealthPane(Vertical):
+    """A table of findings, the worst first once all are there, and the one under the cursor in full."""
+
+    HELP = """\
+# Health
+
+What is missing, partial, unreadable or contradictory in the whole run, and what was inferred; found step by step.
+
+- **error**: something is unreadable, missing or contradictory; **warning**: something covers only a part;
+  **info**: what is worth knowing, such as the parallel layout and files with foreign names.
+- **enter** goes to the step; **r** looks again; **escape** goes back.
+"""
+    BINDINGS = [Binding("r", "again", "Look again", id="health.again")]
+
+    class Wanted(Message):
+        """The run is to be looked through."""
+
+    @dataclass
+    class StepWanted(Message):
+        """Enter on what concerns a step."""
+
+        key: StepKey
+
+    def __init__(self) -> None:
+        super().__init__(id="health")
+        self.rows: list[Record] = []
+        self._begun = False
+
+    def compose(self) -> ComposeResult:
+        yield Line(id="health-title")
+        yield Table(id="findings", empty="looking")
+        yield Line(id="finding")
+
+    def enter(self) -> None:
+        self.query_one(Table).focus()
+        if not self._begun:
+            self.action_again()
+
+    def action_again(self) -> None:
+        self._begun, self.rows = True, []
+        self.query_one(Table).empty = "looking"
+        self._show(done=False)
+        self.post_message(self.Wanted())
+
+    def add(self, rows: list[Record], done: bool) -> None:
+        self.rows += rows
+        if done:
+            self.query_one(Table).empty = "nothing is missing, unreadable or contradictory"
+            self.rows.sort(key=lambda row: list(STYLES).index(str(row["level"])))
+        self._show(done)
+
+    def _show(self, done: bool) -> None:
+        levels = [str(row["level"]) for row in self.rows]
+        counts = ", ".join(count(levels.count(level), noun) for level, noun in NOUNS.items())
+        title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · looking …"))
+        self.query_one("#health-title", Line).say(title)
+        self.query_one(Table).show(
+            [field.column for field in columns.HEALTH],
+            len(self.rows),
+            lambda at: columns.cells(columns.HEALTH, shown(self.rows[at])),
+            style=lambda at: STYLES.get(str(self.rows[at]["level"])),
+        )
+        self._show_finding(self.query_one(Table).cursor)
+
+    @on(Table.Highlighted, "#findings")
+    def _moved(self, event: Table.Highlighted) -> None:
+        self._show_finding(event.row)
+
+    def _show_finding(self, at: int) -> None:
+        text = Text()
+        if at < len(self.rows):
+            row = shown(self.rows[at])
+            text.append(f"{row['label']} {row['file'] or ''} ", "bold").append(visible(str(row["problem"])))
+        self.query_one("#finding", Line).say(text)
+
+    @on(Table.Selected, "#findings")
+    def _selected(self, event: Table.Selected) -> None:
+        step = self.rows[event.row]["step"] if self.rows else None
+        if isinstance(step, int):
+            self.post_message(self.StepWanted(StepKey(step, bool(self.rows[event.row]["evaluation"]))))
+
+
+def shown(row: Record) -> Record:
+    label = "run" if row["step"] is None else str(StepKey(int(str(row["step"])), bool(row["evaluation"])))
+    return {**row, "label": label}
