@@ -18,6 +18,7 @@ from textual.widgets import HelpPanel, OptionList
 
 from dumptui.core import join
 from dumptui.core.run import Run, StepKey
+from dumptui.core.summaries import Summaries
 from dumptui.tui import reader
 from dumptui.tui.app import DumpTui
 from dumptui.tui.panes.tokens import TokensPane
@@ -400,6 +401,11 @@ async def test_nothing_is_cut_without_a_sign(shared: Path) -> None:
 # Reading ----------------------------------------------------------------------------------------------------------
 
 
+def forget_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader.Recent, "get", lambda *_: None)
+    monkeypatch.setattr(Summaries, "known", lambda *_: None)
+
+
 class Gate:
     """Holds the reader inside a step, as a slow disk does, until it is opened; chunks are still reported."""
 
@@ -407,6 +413,7 @@ class Gate:
         self.open = threading.Event()
         self.begun = threading.Event()
         self.held = held
+        forget_what_was_read(monkeypatch)
         monkeypatch.setattr(reader, "load", self._load)
 
     def _load(self, files: Any, on_read: Callable[[int, int], None]) -> Any:
@@ -470,6 +477,7 @@ async def test_a_defect_costs_the_step_or_the_sample(session: Session, monkeypat
         raise MemoryError("[bold]out of memory")
 
     app, pilot = session
+    forget_what_was_read(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(reader, "load", fail)
         await go(pilot, "down")
