@@ -63,6 +63,8 @@ class Step:
     evidence: Evidence
     notes: list[str] = field(default_factory=list)
     rollout_problem: DumpError | None = None
+    alone: bool = False
+    """Whether this is one sample of the step, from its mirror: what only the rollout file has is not known."""
     _cuts: dict[str, Cut] = field(default_factory=dict)
 
     @property

@@ -6,16 +6,21 @@ step is made of it too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step, join, read_shards
+from dumptui.core.layout import find_cut, group_peers, take_recorded
 from dumptui.core.mirror import mirror_index, read_mirror
 from dumptui.core.run import StepFiles
 from dumptui.core.sample import Rollout, Sample
 from dumptui.core.shard import Shard
+
+NOTE = "read from the parquet mirror: what else is dumped of the sample comes with the whole step's tokens"
 
 
 def load_single(files: StepFiles, index: int) -> Step | None:
@@ -36,14 +41,15 @@ def load_single(files: StepFiles, index: int) -> Step | None:
     rows = [row for shard in shards if (row := row_of(shard, index)) is not None]
     rollout = Rollout(files.rollout.path, files.key.step, files.key.evaluation, (sample,))
     step = join(files, rollout, rows)
-    return step if step.trained == 1 and not step.orphans and is_placed(step) else None
+    whole = step.trained == 1 and not step.orphans and is_placed(step) and is_cut_alike(step, shards)
+    return replace(step, alone=True) if whole else None
 
 
 def read_sample_of(files: StepFiles, index: int) -> Sample | None:
     assert files.mirror is not None
     path = files.mirror.path
     at = [row for row, one in enumerate(mirror_index(path)["sample_index"]) if one == index]
-    return replace(read_mirror(path, at)[0], position=0) if len(at) == 1 else None
+    return replace(read_mirror(path, at)[0], position=0, notes=(NOTE,)) if len(at) == 1 else None
 
 
 def row_of(shard: Shard, index: int) -> Shard | None:
@@ -69,6 +75,16 @@ def columns_of(columns: Mapping[str, Any], row: int, rows: int) -> dict[str, Any
         for name, values in columns.items()
         if isinstance(values, (list, tuple)) and len(values) == rows
     }
+
+
+def is_cut_alike(step: Step, shards: Sequence[Shard]) -> bool:
+    """Whether the widths of all rows tell the same rule as those of the one: a single row may fit by chance."""
+    groups = group_peers(shards)
+    for group in groups:
+        group.positions = np.zeros(group.first.rows, np.int64)
+        take_recorded(group)
+    columns = {name for shard in shards for name in shard.per_token}
+    return all(find_cut(groups, column) == step.cut(column) for column in columns)
 
 
 def is_placed(step: Step) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -88,9 +88,13 @@ def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> I
             "loss_mask": mask.one(at)[0].tolist() if mask.states[at] == "ok" else None,
             "fields": {name: field_document(flat, at, shown(flat, mask, at)) for name, flat in fields.items()},
             "notes": notes(step, sample, mask.reasons[at]),
-            "metadata": {str(key): preview(value) for key, value in sample.metadata.items()},
-            "extra": {str(key): preview(value) for key, value in sample.extra.items()},
+            "metadata": None if step.alone else previews(sample.metadata),
+            "extra": None if step.alone else previews(sample.extra),
         }
+
+
+def previews(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(key): preview(value) for key, value in values.items()}
 
 
 def shown(flat: Flat, mask: Flat, at: int) -> Bools:

@@ -167,7 +167,8 @@ class Terminal:
     def wait(self, condition: Callable[[], object], what: str) -> None:
         end = time.monotonic() + DEADLINE
         while not condition():
-            self.read(0.05)
+            while self.read(0.02):  # 4 KB at a time
+                pass
             assert time.monotonic() < end, f"no {what}:\n{self.text}"
 
     def press(self, *keys: str) -> None:
@@ -207,7 +208,7 @@ class Terminal:
         """Whether the terminal is as a shell wants it: line by line, echoing, Ctrl+C a signal."""
         flags = termios.tcgetattr(self.master)[3]
         wanted = termios.ECHO | termios.ICANON | termios.ISIG
-        return flags & wanted == wanted
+        return bool(flags & wanted == wanted)
 
     def assert_clean(self) -> None:
         modes = self.modes()

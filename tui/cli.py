@@ -7,17 +7,17 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dumptui import __version__
-from dumptui.core.cache import Cache, cache_folder
 from dumptui.core.errors import DumpError
-from dumptui.core.run import Run, StepKey
-from dumptui.core.summaries import WORTH_WORKERS, Summaries
-from dumptui.core.views import check_step
-from dumptui.core.workers import Workers
+
+if TYPE_CHECKING:
+    from dumptui.core.run import Run, StepKey
+    from dumptui.core.summaries import Summaries
+
+# What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
 
 VIEWS = ("steps", "samples", "groups", "batch", "tokens", "health", "metrics", "lanes")
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
@@ -89,12 +89,17 @@ def can_draw() -> bool:
 
 
 def step_key(args: argparse.Namespace) -> StepKey | None:
+    from dumptui.core.run import StepKey
+
     if args.eval is not None:
         return StepKey(args.eval, True)
     return None if args.step is None else StepKey(args.step)
 
 
 def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], int]) -> int:
+    import tempfile
+    from pathlib import Path
+
     from dumptui.core.demo import write_demo
 
     with tempfile.TemporaryDirectory(prefix="dumptui-demo-") as folder:
@@ -109,6 +114,10 @@ def say_progress(done: int, steps: int) -> None:
 
 
 def run_command(args: argparse.Namespace) -> int:
+    from dumptui.core.cache import Cache, cache_folder
+    from dumptui.core.run import Run
+    from dumptui.core.summaries import Summaries
+
     run = Run.open(args.run)
     summaries = Summaries(run, Cache(run.root, None if args.no_cache else cache_folder()), args.reward_key)
     if args.print is None:
@@ -121,6 +130,10 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
+    from dumptui.core.summaries import WORTH_WORKERS
+    from dumptui.core.views import check_step
+    from dumptui.core.workers import Workers
+
     columns, lines = os.get_terminal_size(sys.stderr.fileno())
     if columns < 40 or lines < 10:
         raise DumpError("terminal", f"{columns}x{lines} is too small, at least 40x10 are needed")

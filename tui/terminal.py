@@ -148,5 +148,5 @@ def leave_terminal(driver: LinuxDriver) -> None:
     for descriptor in range(3):
         os.dup2(nowhere, descriptor)
     if driver._writer_thread is not None and not driver._writer_thread.is_alive():
-        driver._writer_thread = WriterThread(driver._file)
+        driver._writer_thread = WriterThread(driver._file)  # type: ignore[arg-type]
         driver._writer_thread.start()
