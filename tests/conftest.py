@@ -4,8 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from dumptui.core.demo import write_demo
+
+# On a shared machine a slow example is no fault; what lands is decided by the same examples every time.
+settings.register_profile("dumptui", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("dumptui")
 
 
 @pytest.fixture(scope="session")

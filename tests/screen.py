@@ -26,7 +26,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 ROOT = Path(__file__).parents[1]
-DEADLINE = 8.0
+DEADLINE = 30.0
 """Seconds until a test gives up; they are only spent when it fails."""
 
 HOPS = 4

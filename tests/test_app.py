@@ -508,7 +508,13 @@ EVIL = "[/red][bold]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\x00"
 
 async def test_text_of_a_dump_is_never_markup_and_never_raw(tmp_path: Path) -> None:
     root = tmp_path / "[link]\x1b[2J"
-    facts: dict[str, Any] = {"prompt": EVIL, "response": EVIL, "status": EVIL, "reward": {EVIL: 1.0}, "weight_versions": [EVIL]}
+    facts: dict[str, Any] = {
+        "prompt": EVIL,
+        "response": EVIL,
+        "status": EVIL,
+        "reward": {EVIL: 1.0},
+        "weight_versions": [EVIL],
+    }
     samples = [sample(at, group_index=at, **facts) for at in range(3)]
     write_step(root, 0, samples, fields=(), truth={EVIL: [[0.5] * 6] * 3, "log_probs": [[-0.5] * 6] * 3})
     async with opened(root, size=NARROW) as (app, pilot):

@@ -122,7 +122,13 @@ def test_the_terminal_is_clean_after_every_end(demo: Path) -> None:
 
 def test_text_of_a_dump_never_reaches_the_terminal_raw(tmp_path: Path) -> None:
     root = tmp_path / "run\x1b]0;owned\x07"
-    facts: dict[str, Any] = {"prompt": EVIL, "response": EVIL, "status": EVIL, "reward": {EVIL: 1.0}, "weight_versions": [EVIL]}
+    facts: dict[str, Any] = {
+        "prompt": EVIL,
+        "response": EVIL,
+        "status": EVIL,
+        "reward": {EVIL: 1.0},
+        "weight_versions": [EVIL],
+    }
     for step in range(2):
         write_step(
             root,
