@@ -49,7 +49,8 @@ class Look:
 class Follow:
     """Every method may be called from any thread, and takes the lock for as long as it reads."""
 
-    def __init__(self, root: str | Path, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, root: str | Path, now: Callable[[], float] = time.monotonic, *, run: Run | None = None) -> None:
+        """`run` is a listing of the folder that is known already: only what differs from it is new."""
         self._lock = threading.Lock()
         self._now = now
         self._run = Run(Path(root))
@@ -58,6 +59,9 @@ class Follow:
         self._grown: set[StepKey] = set()
         self._unfinished: set[StepKey] = set()
         self._telemetry = Telemetry(root)
+        if run is not None:
+            self._compare(run)
+            self._run = run
 
     def look(self) -> Look:
         """List the run and its streams again. Never raises for what a run may do to its folder."""

@@ -12,19 +12,21 @@ from textual.widgets import ContentSwitcher, HelpPanel
 
 from dumptui.core.cache import Cache
 from dumptui.core.errors import DumpError
+from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
+from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
-from dumptui.tui.headline import headline
+from dumptui.tui.headline import alarms, headline, live_line, window_title
 from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.panes.rollout import RolloutPane
-from dumptui.tui.panes.samples import SampleChosen, place
+from dumptui.tui.panes.samples import SampleChosen, count, place
 from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.reader import Failed, Found, Loaded, Opened, Progress, Reader, Summary, Unopened
+from dumptui.tui.reader import Failed, Found, Grew, Loaded, Opened, Progress, Reader, Summary, Unopened
 from dumptui.tui.terminal import TerminalApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
@@ -33,6 +35,7 @@ from dumptui.tui.widgets.tabs import TabLine
 from dumptui.tui.widgets.wait import WaitLine
 
 Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | HealthPane
+POLL = 2.0  # seconds between two looks at a live run
 PANES = {"rollout": "Rollout", "batch": "Batch", "tokens": "Tokens", "health": "Health"}
 
 
@@ -51,6 +54,9 @@ class DumpTui(TerminalApp):
         Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
         Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
+        Binding(
+            "F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"
+        ),
         Binding("q", "quit", "Quit", id="app.quit"),
         Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
     ]
@@ -63,12 +69,18 @@ class DumpTui(TerminalApp):
         pane: str | None = None,
         summaries: Summaries | None = None,
         workers: Workers | None = None,
+        follow: Follow | None = None,
+        bell: bool = False,
     ) -> None:
         """`key` is one of the run's steps; without it, the newest that can be read and has samples is opened."""
         super().__init__()
         self.run_ = run
-        self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers)
+        self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
         self.loaded: Loaded | None = None
+        self.live = follow is not None
+        self.following = self.live and key is None  # the selection goes to each newest step, until the user moves it
+        self._ring = bell
+        self._live_line = "live" if self.live else ""
         self.newest, *older = sorted(run.steps, key=lambda key: (key.evaluation, -key.step))
         self._wanted = key or self.newest
         self._others = [] if key else [*older, self.newest]  # to try where a step has nothing to show
@@ -103,6 +115,8 @@ class DumpTui(TerminalApp):
         self.open_step(self._wanted)
         self._show_pane(self._asked_pane)
         self.reader.scan([key for key in reversed(self.run_.steps) if key != self._wanted])
+        if self.live:
+            self.set_interval(POLL, self.reader.look)
 
     def on_unmount(self) -> None:
         self.reader.close()
@@ -124,12 +138,35 @@ class DumpTui(TerminalApp):
         given_up = self.loaded is None and not self.wait.waiting
         if event.key != self._wanted or given_up:
             self._others, self._asked_sample = [], None
+            self.following = self.live and event.key == max(self.rollout.like(event.key))
             self.open_step(event.key)
 
     @on(Summary)
     def _step_summary(self, event: Summary) -> None:
         for key, row in event.rows.items():
             self.rollout.summarise(key, row)
+        if self.live:
+            self._follow_to(event.rows)
+
+    def _follow_to(self, rows: dict[StepKey, Record]) -> None:
+        """Steps of a live run are new, or more of them is there."""
+        if self._ring and any(map(alarms, rows.values())):
+            self.bell()
+        readable = [key for key, row in rows.items() if row["samples"] and key.evaluation == self._wanted.evaluation]
+        if self.following and not self.wait.waiting and max(readable, default=self._wanted) > self._wanted:
+            self.open_step(max(readable))
+        self._show_where()
+
+    @on(Grew)
+    def _run_grew(self, event: Grew) -> None:
+        look = event.look
+        self._live_line = live_line(look, event.newest)
+        if look.problem is None:
+            self.run_ = look.run
+            self.rollout.grow(list(look.run.steps))
+        if self.loaded is not None and self._wanted in (*look.changed, *look.waiting):
+            self.reader.open_step(self._wanted)  # what is on screen stays there until it is read
+        self._show_where()
 
     @on(Loaded)
     def _step_loaded(self, event: Loaded) -> None:
@@ -138,9 +175,13 @@ class DumpTui(TerminalApp):
             return
         self.wait.end()
         self._others = []
+        again = self.loaded is not None and self.loaded.key == event.key
         self.loaded = event
-        self.rollout.show_step(event)
-        self.batch.show_step(event)
+        self.rollout.show_step(event, again=again)
+        self.batch.show_step(event, again=again)
+        self._show_title(event.row)
+        if again:
+            return self._show_again()
         self.tokens.clear("enter on a sample opens its tokens" if event.samples else "the step has no samples")
         self._show_where()
         self._open_asked_sample()
@@ -294,4 +335,23 @@ class DumpTui(TerminalApp):
             self.action_show_help_panel()
 
     def _show_where(self) -> None:
-        self.query_one("#where", Line).say(headline(self.run_, self._wanted, self.rollout.rows.get(self._wanted)))
+        line = headline(self.run_, self._wanted, self.rollout.rows.get(self._wanted))
+        if self.live:
+            newer = sum(key > self._wanted for key in self.rollout.like(self._wanted))
+            line.append(f"  +{count(newer, 'step')}" * bool(newer), "bold").append(f"  {self._live_line}")
+        self.query_one("#where", Line).say(line)
+
+    def _show_again(self) -> None:
+        """The step on screen was read again: more of it is there, and the place in it stays."""
+        self._show_where()
+        if self._position is not None and self.pane == "tokens":
+            self.open_sample(self._position)
+
+    def _show_title(self, row: Record) -> None:
+        """What tmux and the like name the window by, while a run is followed."""
+        if self.live and self._driver is not None and not self.is_headless:
+            self._driver.write(f"\x1b]2;{window_title(self._wanted, row)}\x07")
+
+    def action_follow(self) -> None:
+        self.following = self.live
+        self.rollout.select_step(max(self.rollout.like(self._wanted)))

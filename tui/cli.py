@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from io import TextIOWrapper
+from threading import Thread
+from typing import TYPE_CHECKING, NoReturn
 
 from dumptui import __version__
 from dumptui.core.errors import DumpError
+from dumptui.core.text import visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dumptui.core.run import Run, StepKey
     from dumptui.core.summaries import Summaries
 
@@ -25,23 +32,39 @@ SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 1 (health found something) or 2 (one sentence on stderr says what)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # where the locale is not UTF-8
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.demo == (args.run is not None):
         parser.error("give a RUN folder, or --demo for a generated one")
+    if args.follow and args.print not in (None, "steps"):
+        parser.error("--follow prints the steps only")
     if args.print is None and not can_draw():
         args.print = "steps"
     try:
-        return with_demo(args, run_command) if args.demo else run_command(args)
+        code = with_demo(args, run_command) if args.demo else run_command(args)
+        sys.stdout.flush()
+        return code
     except DumpError as error:
-        print(f"dumptui: {error}", file=sys.stderr)
+        print(f"dumptui: {visible(str(error))}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader went away; nor may Python complain when it flushes at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        return 130
+        return 128 + signal.SIGINT
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, without the usage."""
+        self.exit(2, f"dumptui: {visible(message)}; --help lists what there is\n")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="dumptui",
         description="A terminal viewer for the debug dumps of reinforcement-learning runs of language models.",
     )
@@ -64,6 +87,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pane", choices=("rollout", "batch", "tokens", "health"), default=None, help="the pane to start in"
     )
+    parser.add_argument("--follow", action="store_true", help="a live run: show each step as its files land")
+    parser.add_argument("--bell", action="store_true", help="ring when a followed step turns bad")
     parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
     parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
     parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
@@ -102,10 +127,24 @@ def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], 
 
     from dumptui.core.demo import write_demo
 
+    for number in (signal.SIGTERM, signal.SIGHUP):  # or the folder would stay
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="dumptui-demo-") as folder:
         args.run = Path(folder) / "demo-grpo-8gpu"
-        write_demo(args.run, on_step=say_progress if sys.stderr.isatty() else None)
+        steps = 6 if args.follow else 24
+        write_demo(args.run, steps=steps, on_step=say_progress if sys.stderr.isatty() else None)
+        if args.follow:
+            Thread(target=grow_demo, args=(args.run, steps), daemon=True).start()
         return command(args)
+
+
+def grow_demo(root: Path, steps: int) -> None:
+    """A file every second or so, until the folder is gone."""
+    from dumptui.core.demo import grow
+
+    with contextlib.suppress(FileNotFoundError):
+        for _ in grow(root, steps, 1000):
+            time.sleep(1.2)
 
 
 def say_progress(done: int, steps: int) -> None:
@@ -124,12 +163,11 @@ def run_command(args: argparse.Namespace) -> int:
         return start_screen(run, summaries, args)
     from dumptui.tui.printing import Request, print_view
 
-    # A reader that went away ends the command quietly, as it ends any filter.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     return print_view(Request(run, summaries, step_key(args), args))
 
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
+    from dumptui.core.follow import Follow
     from dumptui.core.summaries import WORTH_WORKERS
     from dumptui.core.views import check_step
     from dumptui.core.workers import Workers
@@ -145,7 +183,8 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
 
     from dumptui.tui.app import DumpTui
 
-    app = DumpTui(run, key, args.sample, args.pane, summaries, workers)
+    follow = Follow(run.root, run=run) if args.follow else None
+    app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell)
     app.run()
     summaries.save()
     return app.return_code or 0

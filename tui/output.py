@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from dumptui.core.tables import Record
 from dumptui.core.text import cell_width, visible
+
+SPECIAL = re.compile(r'[",\r\n]')
 
 
 def strict(value: object) -> Any:
@@ -33,20 +34,29 @@ def to_json(document: Mapping[str, object]) -> str:
         return json.dumps(strict(document), allow_nan=False)
 
 
-def to_csv(rows: Sequence[Record]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+def to_csv(rows: Sequence[Record], *, safe: bool = False) -> str:
+    """Lines that end in a newline alone; `safe` for a terminal, which must not get the text of a dump as it is."""
     names = columns(rows)
-    writer.writerow(names)
-    writer.writerows([plain(row.get(name)) for name in names] for row in rows)
-    return out.getvalue().encode("utf-8", "backslashreplace").decode()
+    show = visible if safe else str
+    lines = [names, *([plain(row.get(name)) for name in names] for row in rows)]
+    text = "".join(",".join(quoted(value, show) for value in line) + "\n" for line in lines)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def quoted(value: object, show: Callable[[str], str]) -> str:
+    """Nothing is empty, an empty text is not. Python's own csv leaves a carriage return bare where lines end without."""
+    if not isinstance(value, str):
+        return "" if value is None else str(value)
+    text = show(value).replace('"', '""')
+    return f'"{text}"' if SPECIAL.search(text) or not text else text
 
 
 def to_table(rows: Sequence[Record]) -> str:
     """Aligned columns, numbers to the right, `-` for nothing."""
     names = columns(rows)
+    heads = [visible(name) for name in names]
     cells = [[cell(row.get(name)) for name in names] for row in rows]
-    widths = [max([cell_width(name), *(cell_width(line[at]) for line in cells)]) for at, name in enumerate(names)]
+    widths = [max(map(cell_width, column)) for column in zip(heads, *cells, strict=True)]
     right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in names]
 
     def line(texts: Sequence[str]) -> str:
@@ -56,7 +66,7 @@ def to_table(rows: Sequence[Record]) -> str:
             padded.append(space + text if to_right else text + space)
         return "  ".join(padded).rstrip()
 
-    return "\n".join([line(names), *map(line, cells)]) + "\n"
+    return "\n".join([line(heads), *map(line, cells)]) + "\n"
 
 
 class TableWriter:

@@ -15,6 +15,7 @@ from textual.message import Message
 
 from dumptui.core import tables
 from dumptui.core.errors import DumpError
+from dumptui.core.follow import Follow, Look
 from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step, load
 from dumptui.core.run import Run, StepFiles, StepKey
@@ -78,6 +79,14 @@ class Unopened(Message):
 
 
 @dataclass
+class Grew(Message):
+    """What a look at a live run found; `newest` is the time of its newest telemetry, in seconds since the epoch."""
+
+    look: Look
+    newest: float | None
+
+
+@dataclass
 class Progress(Message):
     key: StepKey
     done: int
@@ -94,12 +103,20 @@ class Abandoned(Exception):
 class Reader:
     """Reads for the screen, one thing at a time; a newer wish abandons what an older one, or the scan, is reading."""
 
-    def __init__(self, summaries: Summaries, post: Callable[[Message], object], workers: Workers | None = None) -> None:
-        """`workers`, made before there were threads, scan a long run beside this thread."""
+    def __init__(
+        self,
+        summaries: Summaries,
+        post: Callable[[Message], object],
+        workers: Workers | None = None,
+        follow: Follow | None = None,
+    ) -> None:
+        """`workers`, made before there were threads, scan a long run beside this thread; `follow` reads a live run."""
         self.run = summaries.run
         self._summaries = summaries
         self._post = post
         self._workers = workers
+        self._follow = follow
+        self._looking = False
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._wish = 0
         self._closed = False
@@ -124,6 +141,12 @@ class Reader:
     def find_health(self) -> None:
         """Look for what is wrong with the run, from the start, whenever nothing else is asked."""
         self._pool.submit(self._health_next, findings(self.run))
+
+    def look(self) -> None:
+        """Look at a live run again, unless that is still to be done."""
+        if not self._looking:
+            self._looking = True
+            self._soon(self._look)
 
     def abandon(self) -> None:
         self._wish += 1
@@ -167,7 +190,7 @@ class Reader:
 
         self._check(wish)
         try:
-            step = load(self.run.steps[key], on_read)
+            step = load(self.run.steps[key], on_read) if self._follow is None else self._follow.load(key, on_read)
             return step, tables.samples(step, self._summaries.reward_key, brief=brief)
         except (Abandoned, DumpError):
             raise
@@ -200,6 +223,16 @@ class Reader:
             except DumpError as error:
                 self._vocabulary = error
         return self._vocabulary if isinstance(self._vocabulary, Vocabulary) else None
+
+    def _look(self) -> None:
+        assert self._follow is not None
+        self._looking = False
+        look = self._follow.look()
+        if not look.anything:
+            return
+        self.run = self._summaries.run = look.run
+        self._post(Grew(look, self._follow.with_telemetry(lambda telemetry: telemetry.newest())))
+        self._begin_scan(sorted((*look.changed, *look.waiting), reverse=True))
 
     def _begin_scan(self, keys: list[StepKey]) -> None:
         known = {key: row for key in keys if (row := self._summaries.known(key)) is not None}

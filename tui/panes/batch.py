@@ -52,7 +52,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         yield Line(id="file-detail")
         yield Table(id="batch-samples", empty="reading the step")
 
-    def show_step(self, loaded: Loaded) -> None:
+    def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
         self.files = [
             {
                 **row,
@@ -70,16 +70,16 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             len(self.files),
             lambda at: columns.cells(columns.BATCH_FILES, self.files[at]),
             style=lambda at: None if self.files[at]["state"] == "ok" else "bad",
-            keep_cursor=False,
+            keep_cursor=again,
         )
         self.query_one("#batch-samples", Table).show(
             [field.column for field in columns.BATCH_SAMPLES],
             len(self.trained),
             lambda at: columns.cells(columns.BATCH_SAMPLES, self.samples[self.trained[at]]),
             style=lambda at: sample_style(self.samples[self.trained[at]]),
-            keep_cursor=False,
+            keep_cursor=again,
         )
-        self._show_file(0)
+        self._show_file(self.query_one("#files", Table).cursor)
 
     def clear(self, reason: str) -> None:
         """Nothing is known of the step."""

@@ -95,7 +95,7 @@ What is missing, partial, unreadable or contradictory in the whole run, and what
         text = Text()
         if at < len(self.rows):
             row = shown(self.rows[at])
-            text.append(f"{row['label']} {row['file'] or ''} ", "bold").append(visible(str(row["problem"])))
+            text.append(visible(f"{row['label']} {row['file'] or ''} "), "bold").append(visible(str(row["problem"])))
         self.query_one("#finding", Line).say(text)
 
     @on(Table.Selected, "#findings")

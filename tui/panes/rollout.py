@@ -128,12 +128,12 @@ part.
 
     def next_step(self, by: int) -> None:
         """Go to the train step, or the eval, before or after; beyond the last one nothing happens."""
-        like = self._like(self.keys[self.steps.cursor])
+        like = self.like(self.keys[self.steps.cursor])
         at = like.index(self.keys[self.steps.cursor]) - by
         if 0 <= at < len(like):
             self.select_step(like[at])
 
-    def _like(self, key: StepKey) -> list[StepKey]:
+    def like(self, key: StepKey) -> list[StepKey]:
         """The train steps, or the evals, the newest first as in the table."""
         return [one for one in self.keys if one.evaluation == key.evaluation]
 
@@ -196,11 +196,20 @@ part.
         self.show_wait(key, "can't be shown")
         self.query_one("#group", Line).say("")
 
-    def show_step(self, loaded: Loaded) -> None:
+    def grow(self, keys: Sequence[StepKey]) -> None:
+        """The run has other steps now; the cursor stays on its step, or where that was."""
+        here = self.keys[self.steps.cursor]
+        self.keys = list(reversed(keys))
+        with self.prevent(Table.Highlighted):
+            self.show_steps()
+            if here in self.keys:
+                self.select_step(here)
+
+    def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
         self._loaded = loaded
         self.samples = sample_records(loaded)
         self.table.empty = "the step has no samples"
-        self._show_samples(keep_cursor=False)
+        self._show_samples(keep_cursor=again)
         self._draw_trend()
 
     def _fields(self) -> list[columns.Field]:
@@ -226,7 +235,7 @@ part.
     def _show_title(self) -> None:
         assert self._loaded is not None
         row, key = self._loaded.row, self._loaded.key
-        like = self._like(key)
+        like = self.like(key)
         text = Text().append("< " * (key != like[-1])).append(str(key), "bold").append(" >" * (key != like[0]))
         if self._sort is not None:
             label = next(field.label for field in columns.SAMPLES if field.key == self._sort[0])

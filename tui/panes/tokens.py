@@ -107,7 +107,11 @@ loss mask is 1 and both log-probs are there.
         self.query_one("#chart", Plot).show(empty="")
 
     def show_sample(self, opened: Opened, place: str) -> None:
-        """`place` says where the sample stands, such as "group 92, 3 of 4"."""
+        """`place` says where the sample stands, such as "group 92, 3 of 4". One that was open keeps its cursor."""
+        before = self.opened
+        again = before is not None and (before.key, before.position) == (opened.key, opened.position)
+        start = min(opened.view.sample.prompt_length, max(0, len(opened.view.texts) - 1))
+        cursor = self.query_one("#text", Heatmap).cursor if again else start
         self.opened = opened
         self.place = place
         self._worst_at = -1
@@ -116,7 +120,7 @@ loss mask is 1 and both log-probs are there.
             self.set_reactive(TokensPane.statistic, usable[0])
         self.query_one("#text", Heatmap).empty = "the sample has no tokens"
         with self.app.batch_update():
-            self._show_statistic(cursor=min(opened.view.sample.prompt_length, max(0, len(opened.view.texts) - 1)))
+            self._show_statistic(cursor=cursor)
         self.query_one("#tokens-title", Line).say(title(opened.view, place))
 
     def _usable(self) -> list[str]:
