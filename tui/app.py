@@ -54,9 +54,7 @@ class DumpTui(TerminalApp):
         Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
         Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
-        Binding(
-            "F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"
-        ),
+        Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
         Binding("q", "quit", "Quit", id="app.quit"),
         Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
     ]

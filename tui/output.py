@@ -38,13 +38,13 @@ def to_csv(rows: Sequence[Record], *, safe: bool = False) -> str:
     """Lines that end in a newline alone; `safe` for a terminal, which must not get the text of a dump as it is."""
     names = columns(rows)
     show = visible if safe else str
-    lines = [names, *([plain(row.get(name)) for name in names] for row in rows)]
+    lines: list[list[Any]] = [list(names), *([plain(row.get(name)) for name in names] for row in rows)]
     text = "".join(",".join(quoted(value, show) for value in line) + "\n" for line in lines)
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def quoted(value: object, show: Callable[[str], str]) -> str:
-    """Nothing is empty, an empty text is not. Python's own csv leaves a carriage return bare where lines end without."""
+    """Nothing is empty, an empty text is not. (Python's own csv leaves a bare carriage return as it is.)"""
     if not isinstance(value, str):
         return "" if value is None else str(value)
     text = show(value).replace('"', '""')

@@ -1,0 +1,171 @@
+"""The command line: exit codes, one sentence for what is wrong, and printed views that other programs can read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dumptui.tui import cli
+from tests.screen import ROOT, Terminal, foreign, run
+from tests.writer import sample, write_step
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b\x00"
+
+
+def ask(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error."""
+    try:
+        code = cli.main([str(word) for word in words])
+    except SystemExit as end:
+        code = int(end.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["{tmp}/nothing"], "no such folder"),
+        (["{tmp}"], "holds no dump"),
+        (["{tmp}/file"], "not a folder"),
+        (["{tmp}/\x1b]0;owned\x07"], "␛]0;owned␇: no such folder"),
+        (["{demo}", "--print", "samples", "--step", "9"], "no step 9: it has 0 to 3"),
+        (["{demo}", "--print", "samples", "--eval", "9"], "no eval 9"),
+        (["{demo}", "--print", "tokens", "--sample", "7"], "no sample 7 in step 3"),
+        (["{demo}", "--print", "tokens", "--sample", "x"], "not a sample: 'x'"),
+        (["{demo}", "--print", "nothing"], "invalid choice: 'nothing'"),
+        (["{demo}", "--step", "1", "--eval", "1"], "not allowed with"),
+        (["{demo}", "--demo"], "give a RUN folder"),
+        ([], "give a RUN folder"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, demo: Path, words: list[str], said: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    code, out, err = ask(capsys, *(word.format(tmp=tmp_path, demo=demo) for word in words))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.startswith("dumptui: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+
+
+def test_the_screen_refuses_before_it_starts(demo: Path) -> None:
+    cases = [((demo, "--step", "9"), (80, 24), "no step 9"), ((demo,), (39, 9), "39x9 is too small")]
+    for words, size, said in cases:
+        with Terminal(*words, size=size) as terminal:
+            assert terminal.end() == 2
+            assert said in " ".join(terminal.text.split())
+            assert b"\x1b" not in terminal.raw
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"TERM": ""}])
+def test_a_terminal_that_can_not_draw_gets_the_table(demo: Path, env: dict[str, str]) -> None:
+    with Terminal(demo, size=(200, 24), env=env) as terminal:
+        assert terminal.end() == 0
+        assert terminal.lines[0].startswith("step  evaluation  samples")
+        assert b"\x1b" not in terminal.raw
+
+
+def test_pipes_get_the_table_and_the_demo_leaves_nothing(tmp_path: Path) -> None:
+    done = run("--demo", env={"TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1 + 24 + 4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(demo: Path) -> None:
+    command = [sys.executable, "-m", "dumptui", str(demo), "--print", "tokens"]
+    writer = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert writer.stdout is not None
+    assert writer.stderr is not None
+    assert writer.stdout.readline().startswith(b"sample_index")
+    writer.stdout.close()
+    assert writer.stderr.read() == b""
+    writer.stderr.close()
+    assert writer.wait() in (0, 128 + signal.SIGPIPE)  # of one large write Python does not always learn it
+
+
+def test_a_locale_without_the_characters(demo: Path) -> None:
+    done = run(demo, "--print", "tokens", "--sample", "100", env={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u" in done.stdout
+
+
+def strict_json(text: str) -> Any:
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("view", ["steps", "samples", "groups", "batch", "tokens", "health", "metrics", "lanes"])
+def test_every_view_as_table_csv_and_strict_json(capsys: pytest.CaptureFixture[str], shared: Path, view: str) -> None:
+    root = shared / "runs" / "odd"
+    words: list[str | Path] = [
+        root,
+        "--print",
+        view,
+        "--no-cache",
+        *(["--step", "1"] if view in ("samples", "groups", "batch") else []),
+    ]
+    code, table, err = ask(capsys, *words)
+    assert (code in (0, 1), err) == (True, "")
+    assert not any(char < " " and char != "\n" for char in table)
+    code, document, _ = ask(capsys, *words, "--json")
+    rows = strict_json(document)["rows"]
+    code, text, _ = ask(capsys, *words, "--csv")
+    records = list(csv.DictReader(io.StringIO(text)))
+    if view == "tokens":
+        assert len(records) == sum(row["total_length"] for row in rows)
+    else:
+        assert len(records) == len(rows)
+        assert all(set(row) <= set(record) for row, record in zip(rows, records, strict=True))
+
+
+def test_not_finite_is_text_in_json_and_nothing_is_null(capsys: pytest.CaptureFixture[str], shared: Path) -> None:
+    _, document, _ = ask(capsys, shared / "runs" / "odd", "--print", "samples", "--step", "1", "--json")
+    values = [row["mean_abs_lp_diff"] for row in strict_json(document)["rows"]]
+    assert {"NaN", None} <= set(values)
+
+
+def test_text_of_a_dump_is_safe_on_a_terminal_and_whole_in_a_pipe(tmp_path: Path) -> None:
+    write_step(
+        tmp_path,
+        0,
+        [sample(0, status=EVIL, group_index=None)],
+        fields=(),
+        truth={EVIL.replace("\x00", ""): [[0.5] * 6], "log_probs": [[-0.5] * 6]},
+        mirror=False,
+    )
+    for view, form in (
+        ("samples", []),
+        ("samples", ["--csv"]),
+        ("tokens", ["--csv"]),
+        ("tokens", []),
+        ("samples", ["--json"]),
+    ):
+        with Terminal(tmp_path, "--print", view, "--no-cache", *form, size=(400, 24)) as terminal:
+            assert terminal.end() == 0
+            assert foreign(bytes(terminal.raw)) == [], (view, form)
+    status = next(csv.DictReader(io.StringIO(run(tmp_path, "--print", "samples", "--csv", "--no-cache").stdout)))[
+        "status"
+    ]
+    assert status == EVIL
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(capsys, "--version")[1].startswith("dumptui ")
+    code, out, _ = ask(capsys, "--help")
+    assert code == 0
+    assert all(word in out for word in ("--print", "--step", "--demo"))

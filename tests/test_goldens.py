@@ -1,0 +1,49 @@
+"""Each pane as text at three sizes, beside how it looked when a person last looked: UPDATE_GOLDENS=1 takes it anew."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dumptui.core.run import Run, StepKey
+from dumptui.tui.app import DumpTui
+from tests.screen import press, text, until
+
+GOLDENS = Path(__file__).parent / "goldens"
+WAYS = {"rollout": [], "samples": ["enter", "down"], "tokens": ["enter", "]"], "batch": ["2"], "health": ["4"]}
+
+
+async def still(pilot: Pilot[None]) -> str:
+    """The screen once nothing moves on it."""
+    before = ""
+    while before != (now := text(pilot.app)) or "looking" in now:
+        before = now
+        await asyncio.sleep(0.05)
+        await pilot._wait_for_screen()
+    return now + "\n"
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)], ids=lambda size: "x".join(map(str, size)))
+async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
+    app = DumpTui(Run.open(demo), StepKey(2))
+    differing = []
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.run_.steps))
+        app.rollout.show_steps()
+        for name, keys in WAYS.items():
+            for key in keys:
+                await press(pilot, key)
+                await until(pilot, lambda: not app.wait.waiting)
+            shown = await still(pilot)
+            golden = GOLDENS / f"{name}-{size[0]}x{size[1]}.txt"
+            if os.environ.get("UPDATE_GOLDENS"):
+                GOLDENS.mkdir(exist_ok=True)
+                golden.write_text(shown)
+            if shown != golden.read_text():
+                differing.append((golden.name, golden.read_text().split("\n"), shown.split("\n")))
+    for name, before, now in differing:
+        assert now == before, f"{name} looks different; if it should, UPDATE_GOLDENS=1 takes it anew"

@@ -1,0 +1,147 @@
+"""A run that grows while it is on screen, or is printed step by step."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from dumptui.core.follow import Follow
+from dumptui.core.run import Run, StepKey
+from dumptui.tui.app import DumpTui
+from tests.screen import DEADLINE, ROOT, Terminal, press, text, until, until_shown
+from tests.writer import Layout, sample, write_step
+
+LAYOUT = Layout(dp=2)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+def write(root: Path, step: int, **how: Any) -> None:
+    write_step(root, step, [sample(4 * step + at, group_index=step) for at in range(4)], LAYOUT, **how)
+
+
+@asynccontextmanager
+async def live(root: Path, key: StepKey | None = None) -> AsyncIterator[tuple[DumpTui, Pilot[None]]]:
+    run = Run.open(root)
+    app = DumpTui(run, key, follow=Follow(root, run=run))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until(pilot, lambda: app.loaded is not None and len(app.rollout.rows) == len(run.steps))
+        yield app, pilot
+
+
+async def test_the_selection_follows_the_newest_step_until_it_is_moved(root: Path) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        write(root, 1, train=False)
+        app.reader.look()
+        await until_shown(pilot, "step 1, 2 of 2", "train 0/4", "live, newest data")
+        await press(pilot, "down")
+        await until_shown(pilot, "step 0, 1 of 2", "+1 step ")
+        write(root, 2)
+        app.reader.look()
+        await until_shown(pilot, "step 0, 1 of 3", "+2 steps")
+        await press(pilot, "F")
+        await until_shown(pilot, "step 2, 3 of 3")
+        write(root, 3)
+        app.reader.look()
+        await until_shown(pilot, "step 3, 4 of 4")
+
+
+async def test_the_step_on_screen_fills_in_place(root: Path) -> None:
+    write(root, 0, drop={1})
+    async with live(root) as (app, pilot):
+        await until_shown(pilot, "train 2/4")
+        await press(pilot, "enter", "down", "down", "s", "enter")
+        await press(pilot, "down")
+        order, cursor = app.rollout.order, app.rollout.table.cursor
+        write(root, 0, age=60)
+        app.reader.look()
+        await until(
+            pilot, lambda: "train 2/4" not in text(app) and app.loaded is not None and app.loaded.step.trained == 4
+        )
+        assert (app.rollout.order, app.rollout.table.cursor) == (order, cursor)
+
+
+async def test_a_step_asked_for_stays_and_a_lost_folder_is_said(root: Path, tmp_path: Path) -> None:
+    write(root, 0)
+    write(root, 1)
+    async with live(root, StepKey(0)) as (app, pilot):
+        write(root, 2)
+        app.reader.look()
+        await until_shown(pilot, "step 0, 1 of 3", "+2 steps")
+        root.rename(tmp_path / "away")
+        app.reader.look()
+        await until_shown(pilot, "not there: no such folder", "4 samples")
+        (tmp_path / "away").rename(root)
+        write(root, 3)
+        app.reader.look()
+        await until_shown(pilot, "+3 steps", "live, newest data")
+
+
+async def test_a_half_written_step_is_waited_for(root: Path) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        write(root, 1, mirror=False, age=0)
+        path = root / "rollout_data" / "1.pt"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-200])
+        app.reader.look()
+        await until(pilot, lambda: app.rollout.rows.get(StepKey(1), {}).get("state") == "being written")
+        assert "step 0, 1 of 2" in text(app)
+        path.write_bytes(whole)
+        app.reader.look()
+        await until_shown(pilot, "step 1, 2 of 2", "4 samples")
+
+
+def test_followed_steps_are_printed_as_they_complete(root: Path) -> None:
+    write(root, 0)
+    command = [sys.executable, "-m", "dumptui", str(root), "--follow", "--print", "steps", "--json"]
+    # Unbuffered, so that select tells of every line.
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, bufsize=0)
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        assert next_line(process.stdout)["step"] == 0
+        write(root, 1, drop={0})
+        write(root, 2)
+        assert [next_line(process.stdout)["train_samples"] for _ in range(2)] == [2, 4]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE) == 130
+        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+
+
+def next_line(stream: Any) -> dict[str, Any]:
+    assert select.select([stream], [], [], DEADLINE)[0], "no line came"
+    line: dict[str, Any] = json.loads(stream.readline())
+    return line
+
+
+def test_a_followed_run_at_rest_writes_nothing_and_is_named_in_the_title(root: Path, tmp_path: Path) -> None:
+    write(root, 0)
+    with Terminal(root, "--follow", env={"XDG_CACHE_HOME": str(tmp_path / "cache")}) as terminal:
+        terminal.until("step 0, 1 of 1", "4 samples")
+        terminal.settle(1.0)
+        assert b"\x1b]2;dumptui step 0 reward" in terminal.raw
+        begun = time.monotonic()
+        assert terminal.read(5.0) == b"" and time.monotonic() - begun > 4.9  # two looks and more
+        write(root, 1)
+        terminal.until("step 1, 2 of 2")
+        os.kill(terminal.process.pid, signal.SIGTERM)
+        terminal.end()
+        terminal.assert_clean()
