@@ -539,3 +539,16 @@ async def test_text_of_a_dump_is_never_markup_and_never_raw(tmp_path: Path) -> N
             seen += text(app)
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", seen)
         assert "[/red]" in seen
+
+
+async def test_the_entry_of_dict_rewards_is_chosen_on_screen(tmp_path: Path) -> None:
+    rewards = [{"score": 1.0, "acc": 0.0}, {"score": 0.5, "acc": 1.0}]
+    write_step(
+        tmp_path, 0, [sample(at, reward=reward) for at, reward in enumerate(rewards)], columns={"raw_reward": None}
+    )
+    async with opened(tmp_path) as (_, pilot):
+        await until_shown(pilot, "{score")
+        await press(pilot, "w", "enter")
+        await until_shown(pilot, "0.750", "0.50")
+        await press(pilot, "w", "down", "enter")
+        await until_shown(pilot, "0.500", "0.00")

@@ -139,6 +139,12 @@ class DumpTui(TerminalApp):
             self.following = self.live and event.key == max(self.rollout.like(event.key))
             self.open_step(event.key)
 
+    @on(RolloutPane.RewardKeyChosen)
+    def _reward_key_chosen(self, event: RolloutPane.RewardKeyChosen) -> None:
+        self.reader.take_reward(event.name)
+        self.open_step(self._wanted)
+        self.reader.scan([key for key in reversed(self.run_.steps) if key != self._wanted])
+
     @on(Summary)
     def _step_summary(self, event: Summary) -> None:
         for key, row in event.rows.items():

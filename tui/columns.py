@@ -143,6 +143,7 @@ SAMPLES = (
     Field("raw_reward", "raw", 7, fixed(2), "the trainer's raw reward, before normalisation"),
     Field("truncated", "trunc", 5, yes, "cut by the length limit"),
     Field("status", "status", 10, whole, "Sample.status", False, right=False),
+    Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0; indices restart with each", False),
     Field("remove_sample", "removed", 7, yes, "masked out of training by a filter", False),
     Field("total_length", "total", 6, whole, "prompt and response tokens", False),
     Field("effective_length", "trained", 7, whole, "response tokens with loss mask 1", False),

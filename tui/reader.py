@@ -148,6 +148,11 @@ class Reader:
             self._looking = True
             self._soon(self._look)
 
+    def take_reward(self, name: str) -> None:
+        """From now on this entry of rewards that are dicts is the reward: all rows have to be worked out again."""
+        self._summaries.reward_key = name
+        self._recent = Recent()
+
     def abandon(self) -> None:
         self._wish += 1
 

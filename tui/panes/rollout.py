@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,7 @@ The steps of the run with a trend, and the samples of the step under the cursor.
 - **enter** goes deeper: from a step to its samples, from a sample to its tokens; **escape** goes back.
 - **s** sorts by a column you choose, **S** turns the order round; a click on a column's label does both.
 - **a** shows all columns; **left** and **right** reach those that don't fit.
-- **m** draws another column of the steps.
+- **m** draws another column of the steps; **w** chooses which entry of rewards that are dicts counts.
 - **<** and **>** go to the step before and after.
 
 A statistic is over unmasked response tokens. `-` stands for nothing; `~` before a number says that it covers only a
@@ -58,6 +58,7 @@ part.
         Binding("S", "reverse", "Reverse", show=False, id="rollout.reverse"),
         Binding("a", "all_columns", "All columns", id="rollout.columns"),
         Binding("m", "trend", "Trend", id="rollout.trend"),
+        Binding("w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
     ]
 
     trend: var[str] = var("mean_abs_lp_diff")
@@ -66,6 +67,12 @@ part.
     @dataclass
     class StepChosen(Message):
         key: StepKey
+
+    @dataclass
+    class RewardKeyChosen(Message):
+        """Which entry of rewards that are dicts counts as the reward."""
+
+        name: str
 
     def __init__(self, keys: Sequence[StepKey]) -> None:
         super().__init__(id="rollout")
@@ -304,6 +311,20 @@ part.
         self.all_columns = not self.all_columns
         if self._loaded is not None:
             self._show_samples()
+
+    def action_reward_key(self) -> None:
+        samples = self._loaded.step.samples if self._loaded is not None else ()
+        names = dict.fromkeys(str(name) for one in samples if isinstance(one.reward, Mapping) for name in one.reward)
+        if not names:
+            self.notify("the rewards of this step are no dicts: there is nothing to choose", markup=False)
+            return
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.post_message(self.RewardKeyChosen(list(names)[int(name)]))
+
+        choices = [(str(at), visible(name)) for at, name in enumerate(names)]
+        self.app.push_screen(Choose("take as the reward", choices), chosen)
 
     def action_trend(self) -> None:
         self.trend = TRENDS[(TRENDS.index(self.trend) + 1) % len(TRENDS)]
