@@ -224,6 +224,17 @@ async def test_neighbouring_steps_stay_in_the_pane(session: Session) -> None:
     await until_shown(pilot, "step 3, 4 of 4", "sample 96 · step 3")
 
 
+async def test_health_tells_what_is_missing_and_leads_to_the_step(session: Session) -> None:
+    app, pilot = session
+    await go(pilot, "4")
+    await until_shown(pilot, "health of the run · 1 error", "no train file of ranks 2-3")
+    await go(pilot, "down", "up", "enter")
+    await until_shown(pilot, "step 3, 4 of 4", "< step 3 ·", "16 of 32")
+    assert app.pane == "rollout"
+    await go(pilot, "4", "escape")
+    assert app.pane == "rollout"
+
+
 # Order and columns ------------------------------------------------------------------------------------------------
 
 
@@ -374,7 +385,7 @@ async def test_resizing_keeps_the_place(session: Session) -> None:
     app, pilot = session
     await go(pilot, "enter", *["down"] * 6, "enter", "right_square_bracket")
     heat, table = app.query_one(Heatmap), app.rollout.table
-    for size in (NARROW, TINY, (1, 1), (20, 4), TINY):
+    for size in (NARROW, TINY, (1, 1), TINY):
         await pilot.resize_terminal(*size)
         if size >= TINY:
             await until_shown(pilot, "sample 70", f" #{heat.cursor} ")

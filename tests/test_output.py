@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -23,6 +23,7 @@ values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.di
 tables = st.lists(st.dictionaries(texts, values, max_size=4), min_size=1, max_size=5)
 
 
+@settings(max_examples=40)
 @given(tables)
 def test_a_table_is_aligned_and_safe(rows: list[dict[str, Any]]) -> None:
     lines = to_table(rows).split("\n")
@@ -39,6 +40,7 @@ def test_numbers_stand_to_the_right_and_nothing_is_a_dash() -> None:
     assert to_table(rows) == "name     n      x\n数       7  0.500\nlong  1234      -\n"
 
 
+@settings(max_examples=40)
 @given(tables)
 def test_json_is_strict_and_keeps_what_is_finite(rows: list[dict[str, Any]]) -> None:
     def refuse(name: str) -> None:
@@ -53,6 +55,7 @@ def test_what_is_not_finite_is_named(value: float) -> None:
     assert strict(value) == (value if math.isfinite(value) else names.get(value, "NaN"))
 
 
+@settings(max_examples=40)
 @given(tables)
 def test_csv_gives_the_texts_back(rows: list[dict[str, Any]]) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
