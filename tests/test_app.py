@@ -99,8 +99,8 @@ async def click(pilot: Pilot[None], widget: Any, x: int, y: int) -> None:
 
 
 def under_cursor(table: Table) -> list[str]:
-    """The cells of the row under the cursor."""
-    return table.render_line(table.cursor + 1 - table.scroll_offset.y).text.strip("> ").split()
+    """The cells of the row under the cursor; one empty cell while the table has no place on the screen."""
+    return table.render_line(table.cursor + 1 - table.scroll_offset.y).text.strip("> ").split() or [""]
 
 
 def column(table: Table, label: str) -> list[str]:

@@ -20,6 +20,7 @@ from textual.pilot import Pilot
 from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
+from dumptui.tui.widgets.line import Line
 from tests.screen import DEADLINE, ROOT, Terminal, press, text, until, until_shown
 from tests.writer import Layout, sample, write_step
 
@@ -60,6 +61,17 @@ async def test_the_selection_follows_the_newest_step_until_it_is_moved(root: Pat
         write(root, 3)
         app.reader.look()
         await until_shown(pilot, "step 3, 4 of 4")
+
+
+async def test_what_arrives_while_the_screen_is_taken_down_is_no_defect(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, 0)
+    async with live(root) as (app, _):
+        loaded = app.loaded
+        assert loaded is not None
+        monkeypatch.setattr(Line, "on_unmount", lambda line: app.post_message(loaded), raising=False)
+    assert app._exception is None
 
 
 async def test_the_step_on_screen_fills_in_place(root: Path) -> None:

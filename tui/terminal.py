@@ -21,6 +21,7 @@ from rich.text import Text
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
 from textual.app import App
 from textual.binding import Binding
+from textual.css.query import NoMatches
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
@@ -102,6 +103,7 @@ class TerminalApp(App[None]):
         super().__init__()
         self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
         self._terminal = Terminal()
+        self._leaving = False
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self._repaint)
@@ -126,6 +128,15 @@ class TerminalApp(App[None]):
 
     def on_resize(self) -> None:
         self._terminal.forget()  # terminals shift and wrap what they show when they are resized, also there and back
+
+    async def _shutdown(self) -> None:
+        self._leaving = True
+        await super()._shutdown()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Widgets are taken away before those that hold them, so a message that comes at the end may find one gone."""
+        if not (self._leaving and isinstance(error, NoMatches)):
+            super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
         """Not pages of local variables, which are text of the dump."""
