@@ -8,7 +8,7 @@ format and the sample's own length in thd.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,6 +42,11 @@ class Spans(NamedTuple):
             slice(int(self.first_start[row]), int(self.first_stop[row])),
             slice(int(self.second_start[row]), int(self.second_stop[row])),
         )
+
+    def at_all(self, rows: Ints) -> Iterator[tuple[slice, slice]]:
+        edges = [edge[rows].tolist() for edge in self]
+        for first, first_end, second, second_end in zip(*edges, strict=True):
+            yield slice(first, first_end), slice(second, second_end)
 
 
 def spans(

@@ -8,19 +8,20 @@ files only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from dumptui.core.context_parallel import Array, Spans
 from dumptui.core.errors import DumpError
+from dumptui.core.flat import Bools
 from dumptui.core.layout import ENGINE, Peers
 from dumptui.core.ptfile import read_all
 from dumptui.core.sample import Sample
 from dumptui.core.shard import Shard
 from dumptui.core.values import Dumped
 
-Verdict: TypeAlias = Literal["same", "other tokens", "moved"]
+Agreement: TypeAlias = tuple[list[bool | None], Bools]
 
 # Relative and absolute error of a copy rounded to a type; for a type that is not named, those of float8_e5m2.
 ROUNDING = {
@@ -34,13 +35,23 @@ _COARSEST = (2.0**-2, 2.0**-9)
 ANYTHING = np.finfo(np.float32).max
 
 
+class Judged(NamedTuple):
+    """Per row of a file: whether it holds other tokens than the sample it was joined to, whether its engine log-probs
+    contradict the rollout file's at their places, and whether they are those to the bit.
+    """
+
+    others: Bools
+    moved: Bools
+    identical: Bools
+
+
 class Evidence:
     """Judges the rows of train files; a file is read once, when it is first asked about."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.samples = samples
         self._tokens: dict[tuple[int, int], bool | None] = {}
-        self._verdicts: dict[tuple[int, str], list[Verdict]] = {}
+        self._judged: dict[tuple[int, str], Judged] = {}
         self._engine: dict[int, list[Array | None]] = {}
 
     # Tokens -----------------------------------------------------------------------------------------------
@@ -66,25 +77,23 @@ class Evidence:
 
     # Log-probs --------------------------------------------------------------------------------------------
 
-    def verdicts(self, peers: Peers, shard: Shard, rule: str | None) -> list[Verdict]:
+    def judge(self, peers: Peers, shard: Shard, rule: str | None) -> Judged:
         """What can be said of each row of a file whose engine log-probs were cut by `rule`; None tells nothing."""
         key = id(shard), rule or ""
-        if key not in self._verdicts:
-            cp_rank = peers.cp_ranks[peers.shards.index(shard)]
-            agreed: list[bool | None] = [None] * shard.rows
+        if key not in self._judged:
+            agreed, identical = _nothing_said(shard)
             if rule is not None and ENGINE in shard.per_token:
-                agreed = self._agreement(peers, shard, peers.spans(rule, peers.cp_size, cp_rank), read_engine(shard))
-            self._verdicts[key] = [self._verdict(peers, shard, row, agree) for row, agree in enumerate(agreed)]
-        return self._verdicts[key]
+                held = peers.spans(rule, peers.cp_size, peers.cp_ranks[peers.shards.index(shard)])
+                agreed, identical = self._agreement(peers, shard, held, read_engine(shard))
+            others = [not agree and self._is_other(peers, shard, row) for row, agree in enumerate(agreed)]
+            moved = [agree is False and not other for agree, other in zip(agreed, others, strict=True)]
+            self._judged[key] = Judged(np.array(others, bool), np.array(moved, bool), identical)
+        return self._judged[key]
 
-    def _verdict(self, peers: Peers, shard: Shard, row: int, agree: bool | None) -> Verdict:
+    def _is_other(self, peers: Peers, shard: Shard, row: int) -> bool:
+        """The rows of the first file were joined by their tokens."""
         position = int(peers.positions[row])
-        if agree or position < 0:
-            return "same"
-        # The rows of the first file were joined by their tokens.
-        if shard is not peers.first and self.same_tokens(shard, row, position) is False:
-            return "other tokens"
-        return "same" if agree is None else "moved"
+        return position >= 0 and shard is not peers.first and self.same_tokens(shard, row, position) is False
 
     def engine_agrees(self, peers: Peers, shard: Shard, held: Spans) -> bool:
         """Whether a file's slices of the engine's log-probs lie at `held`, going by all rows that are of this
@@ -92,7 +101,7 @@ class Evidence:
         """
         if id(shard) not in self._engine:
             self._engine[id(shard)] = read_engine(shard)
-        agreed = self._agreement(peers, shard, held, self._engine[id(shard)])
+        agreed, _ = self._agreement(peers, shard, held, self._engine[id(shard)])
         return all(
             agree is not False or self.same_tokens(shard, row, int(peers.positions[row])) is False
             for row, agree in enumerate(agreed)
@@ -101,22 +110,25 @@ class Evidence:
     def forget_slices(self) -> None:
         self._engine.clear()
 
-    def _agreement(self, peers: Peers, shard: Shard, held: Spans, parts: Sequence[Array | None]) -> list[bool | None]:
-        """Per row, whether its slice holds the rollout file's values at its places; None where there is nothing to
-        compare.
+    def _agreement(self, peers: Peers, shard: Shard, held: Spans, parts: Sequence[Array | None]) -> Agreement:
+        """Per row, whether its slice holds the rollout file's values at its places, None where there is nothing to
+        compare; and whether they are equal to the bit.
         """
-        agreed: list[bool | None] = [None] * shard.rows
+        agreed, identical = _nothing_said(shard)
         rows = [row for row, part in enumerate(parts) if part is not None and self._comparable(peers, row, held, part)]
         if not rows:
-            return agreed
-        there = [self._engine_at(int(peers.positions[row]), held.at(row)) for row in rows]
+            return agreed, identical
+        slices = (self._engine_at(int(peers.positions[row]), held.at(row)) for row in rows)
+        there = np.concatenate([one for pair in slices for one in pair])
         mine = np.concatenate([part for row in rows if (part := parts[row]) is not None])
+        widths = held.width[rows]
+        starts = np.cumsum(widths) - widths
+        identical[rows] = same = np.logical_and.reduceat(mine == there, starts)
         relative, absolute = rounding(shard.columns[ENGINE][rows[0]])
-        equal = same_values(mine, np.concatenate(there), relative, absolute)
-        starts = np.cumsum([0, *(len(part) for part in there[:-1])])
-        for row, same in zip(rows, np.logical_and.reduceat(equal, starts), strict=True):
-            agreed[row] = bool(same)
-        return agreed
+        for row, start, width, equal in zip(rows, starts.tolist(), widths.tolist(), same.tolist(), strict=True):
+            cut = slice(start, start + width)
+            agreed[row] = equal or bool(same_values(mine[cut], there[cut], relative, absolute).all())
+        return agreed, identical
 
     def _comparable(self, peers: Peers, row: int, held: Spans, part: Array) -> bool:
         position = int(peers.positions[row])
@@ -125,7 +137,7 @@ class Evidence:
         full = self.samples[position].rollout_log_probs
         return full is not None and len(full) == self.samples[position].response_length == peers.first.responses[row]
 
-    def _engine_at(self, position: int, places: tuple[slice, slice]) -> Array:
+    def _engine_at(self, position: int, places: tuple[slice, slice]) -> list[Array]:
         """The rollout file's values; what it holds no number for is equal to anything."""
         sample = self.samples[position]
         full = sample.rollout_log_probs
@@ -133,7 +145,11 @@ class Evidence:
         if len(sample.unscored):
             full = full.copy()
             full[sample.unscored] = ANYTHING
-        return np.concatenate([full[one] for one in places])
+        return [full[one] for one in places]
+
+
+def _nothing_said(shard: Shard) -> Agreement:
+    return [None] * shard.rows, np.zeros(shard.rows, bool)
 
 
 def read_engine(shard: Shard) -> list[Array | None]:

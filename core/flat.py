@@ -31,6 +31,10 @@ class Flat:
     states: list[State]
     reasons: list[str | None]
 
+    @property
+    def lengths(self) -> Ints:
+        return np.diff(self.offsets)
+
     def one(self, at: int) -> tuple[Array, Bools]:
         cut = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
         return self.values[cut], self.known[cut]
@@ -65,7 +69,7 @@ def empty(name: str, positions: Ints, lengths: Sequence[int], dtype: npt.DTypeLi
 
 def blank(like: Flat) -> Flat:
     """Room for the same samples."""
-    return empty(like.name, like.positions, np.diff(like.offsets).tolist(), like.values.dtype)
+    return empty(like.name, like.positions, like.lengths.tolist(), like.values.dtype)
 
 
 def ratio(diff: Flat) -> Flat:

@@ -123,7 +123,7 @@ class Step:
         if name == ENGINE:
             return self._engine(wanted)
         if name in ("lp_diff", "imp_ratio"):
-            diff = self._difference(wanted)
+            diff = self.difference(wanted, self.masks(wanted))
             return diff if name == "lp_diff" else ratio(diff)
         out = self._from_train(name, DUMPED.get(name, name), wanted)
         if name in self._of_samples:
@@ -157,16 +157,14 @@ class Step:
             values[:], known[:], out.states[at], out.reasons[at] = found.values, True, "ok", None
             known[found.gaps] = False
 
-    def _difference(self, positions: Ints) -> Flat:
-        """train - engine log-prob, where the loss mask is 1 and both are there."""
-        trainer, engine, mask = (
-            self.gather("train_log_probs", positions),
-            self._compared(positions),
-            self.masks(positions),
-        )
+    def difference(self, positions: Ints, mask: Flat) -> Flat:
+        """train - engine log-prob, where the loss `mask` of the same samples is 1 and both are there."""
+        trainer, engine = self.gather("train_log_probs", positions), self._compared(positions)
         known = trainer.known & engine.known & mask.known & (mask.values > 0)
+        values = trainer.values
         with np.errstate(invalid="ignore"):
-            values = np.where(known, trainer.values - engine.values, np.float32(0))
+            values -= engine.values
+        values[~known] = 0
         states, reasons = list(trainer.states), list(trainer.reasons)
         for other in (engine, mask):
             for at, state in enumerate(other.states):
@@ -183,18 +181,28 @@ class Step:
         rollout file's.
 
         A copy coarser than the trainer's own log-probs would show its rounding as divergence, so then the rollout
-        file's is taken.
+        file's is taken. Copies that hold the very same numbers, as nearly all do, are not read a second time.
         """
         out = self._engine(positions)
-        copy = self._from_train(ENGINE, ENGINE, positions)
-        same = [
+        finer = [
             at
             for at, position in enumerate(positions)
-            if out.states[at] == "ok" and copy.states[at] == "ok" and not self._coarser(int(position))
+            if out.states[at] == "ok" and not (self._identical(int(position)) or self._coarser(int(position)))
         ]
-        if same:
-            overlay(out, np.array(same, np.int64), copy, same)
+        if finer:
+            copy = self._from_train(ENGINE, ENGINE, positions[finer])
+            there = [at for at, state in enumerate(copy.states) if state == "ok"]
+            overlay(out, np.array(finer, np.int64)[there], copy, there)
         return out
+
+    def _identical(self, position: int) -> bool:
+        """Whether there is nothing to choose between: no train row, or all slices of it are the rollout file's."""
+        row = self.rows[position]
+        if row is None or row.peers.problem is not None:
+            return True
+        rule = self._engine_rule(row.peers)
+        holders = first_holders(row.peers, ENGINE)
+        return all(self.evidence.judge(row.peers, shard, rule).identical[row.row] for shard in holders)
 
     def _coarser(self, position: int) -> bool:
         return self._rounding(position, ENGINE) > self._rounding(position, "log_probs")
@@ -260,8 +268,7 @@ class Step:
             return False
         rule = self._engine_rule(row.peers)
         return any(
-            self.evidence.verdicts(row.peers, shard, rule)[row.row] == "moved"
-            for shard in first_holders(row.peers, ENGINE)
+            self.evidence.judge(row.peers, shard, rule).moved[row.row] for shard in first_holders(row.peers, ENGINE)
         )
 
 

@@ -49,6 +49,11 @@ class Peers:
         return bool((self.positions >= 0).any())
 
     @property
+    def caveats(self) -> list[str]:
+        """What is to be said of everything that is placed by this layout."""
+        return [f"layout inferred (cp {self.cp_size})"] if self.inferred else []
+
+    @property
     def padded(self) -> Ints | None:
         return next((shard.padded for shard in self.shards if shard.padded is not None), None)
 

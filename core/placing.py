@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array, put
+from dumptui.core.context_parallel import Array, Ints, put
 from dumptui.core.errors import DumpError
 from dumptui.core.evidence import Evidence
-from dumptui.core.flat import Flat, State, blank
+from dumptui.core.flat import Bools, Flat, State, blank
 from dumptui.core.layout import Cut, Peers
 from dumptui.core.ptfile import read_all
 from dumptui.core.shard import Shard
@@ -45,13 +45,28 @@ class Column:
         self.peers, self.name, self.rule = peers, name, rule
         self.evidence, self.engine_rule = evidence, engine_rule
         self.holders = [
-            (shard, 0 if rule == "full" else rank, shard.widths(name).tolist())
+            (shard, 0 if rule == "full" else rank, shard.widths(name))
             for shard, rank in peers.placed()
             if name in shard.per_token
         ]
         ranks = range(1 if rule == "full" else peers.cp_size)
         self.spans = [peers.spans(rule, peers.cp_size, rank) for rank in ranks]
-        self.widths = [held.width.tolist() for held in self.spans]
+
+    def first_holder(self, rank: int) -> tuple[Shard, Ints] | None:
+        """The first file of a cp rank that has the column, and how many values each of its rows holds."""
+        found = ((shard, widths) for shard, cp_rank, widths in self.holders if cp_rank == rank)
+        return next(found, None)
+
+    def plain(self, rows: Ints) -> Bools:
+        """Which rows have every slice in the first file of its rank, as wide as the rule gives: nearly all."""
+        fine: Bools = np.sum([held.width[rows] for held in self.spans], 0) == self.peers.first.responses[rows]
+        for rank, held in enumerate(self.spans):
+            if (holder := self.first_holder(rank)) is None:
+                fine &= held.width[rows] == 0
+                continue
+            shard, widths = holder
+            fine &= (widths[rows] == held.width[rows]) & ~self.others(shard)[rows]
+        return fine
 
     def slots(self, at: int, row: int) -> tuple[list[Slot], State, str | None]:
         """The slices of one row, and what can be said of them before they are read."""
@@ -62,28 +77,29 @@ class Column:
         missing: list[int] = []
         problems: list[str] = []
         for rank, held in enumerate(self.spans):
-            width: int = self.widths[rank][row]
+            width = int(held.width[row])
             copies, problem = self._copies(row, rank, width)
             if copies:
                 slots.append(Slot(self, at, row, response, *held.at(row), copies))
             elif width or problem is not None:
                 missing.append(rank)
                 problems += [problem] if problem else []
-        without_rank = response - sum(widths[row] for widths in self.widths)
+        without_rank = response - int(sum(held.width[row] for held in self.spans))
         if without_rank > 0:
             problems.append(f"{without_rank} of {response} tokens belong to no cp rank")
         if missing and self.rule != "full":
             problems.insert(0, f"cp rank {', '.join(map(str, missing))} of {self.peers.cp_size} missing")
         state: State = "ok" if not missing and without_rank <= 0 else "partial" if slots else "unreadable"
-        if self.peers.inferred:
-            problems.append(f"layout inferred (cp {self.peers.cp_size})")
+        problems += self.peers.caveats
         return slots, state, "; ".join(problems) or None
 
     def _copies(self, row: int, rank: int, width: int) -> tuple[list[tuple[Shard, Dumped]], str | None]:
         """The files that hold a slice of this row, of which the first is sure to be of this sample; without one, what
         is in its place.
         """
-        mine = [(shard, widths[row]) for shard, cp_rank, widths in self.holders if cp_rank == rank and widths[row] >= 0]
+        mine = [
+            (shard, int(widths[row])) for shard, cp_rank, widths in self.holders if cp_rank == rank and widths[row] >= 0
+        ]
         if mine and all(found != width for _, found in mine):
             shard, found = mine[0]
             return [], f"{self.name} holds {found} values for {width} response tokens ({shard.path.name})"
@@ -95,7 +111,10 @@ class Column:
         return [(shard, tensor) for shard in copies if (tensor := shard.tensor(self.name, row)) is not None], None
 
     def is_other(self, shard: Shard, row: int) -> bool:
-        return self.evidence.verdicts(self.peers, shard, self.engine_rule)[row] == "other tokens"
+        return bool(self.others(shard)[row])
+
+    def others(self, shard: Shard) -> Bools:
+        return self.evidence.judge(self.peers, shard, self.engine_rule).others
 
 
 def place(
@@ -126,11 +145,33 @@ def place(
 
 
 def place_by_rule(column: Column, wanted: Sequence[tuple[int, int]], out: Flat) -> None:
+    ats, rows = np.array(wanted, np.int64).reshape(-1, 2).T
+    plain = column.plain(rows) & (out.lengths[ats] == column.peers.first.responses[rows])
+    if not fill_plain(column, ats[plain], rows[plain], out):
+        plain[:] = False
     slots: list[Slot] = []
-    for at, row in wanted:
+    for at, row in zip(ats[~plain].tolist(), rows[~plain].tolist(), strict=True):
         found, out.states[at], out.reasons[at] = column.slots(at, row)
         slots += found
     fill(slots, out)
+
+
+def fill_plain(column: Column, ats: Ints, rows: Ints, out: Flat) -> bool:
+    """Read rows that need no choice, a rank at a time; False when a slice can't be read."""
+    starts = out.offsets[ats].tolist()
+    for rank, held in enumerate(column.spans):
+        if (holder := column.first_holder(rank)) is not None:
+            try:
+                arrays = read_all([holder[0].columns[column.name][row] for row in rows.tolist()])
+            except DumpError:
+                return False
+            for start, array, places in zip(starts, arrays, held.at_all(rows), strict=True):
+                put(out.values[start:], array, *places)
+    reason = "; ".join(column.peers.caveats) or None
+    for at, start, length in zip(ats.tolist(), starts, out.lengths[ats].tolist(), strict=True):
+        out.known[start : start + length] = True
+        out.states[at], out.reasons[at] = "ok", reason
+    return True
 
 
 def fill(slots: Sequence[Slot], out: Flat) -> None:

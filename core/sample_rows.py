@@ -102,7 +102,7 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
 
 def divergence(step: Step) -> dict[str, Sequence[object]]:
     mask = step.masks()
-    apart, entropy = Masked(step.gather("lp_diff"), mask), Masked(step.gather("entropy"), mask)
+    apart, entropy = Masked(difference(step, mask), mask), Masked(step.gather("entropy"), mask)
     return {
         "mean_entropy": entropy.mean(),
         "mean_abs_lp_diff": apart.mean_abs(),
@@ -135,14 +135,18 @@ def statistics(step: Step) -> dict[str, Sequence[object]]:
 
 
 def of_difference(step: Step, mask: Flat, said: list[Said]) -> dict[str, Sequence[object]]:
-    difference = step.gather("lp_diff")
-    said.append((difference.states, difference.reasons))
-    apart = Masked(difference, mask)
+    found = difference(step, mask)
+    said.append((found.states, found.reasons))
+    apart = Masked(found, mask)
     return {
         "mean_abs_lp_diff": apart.mean_abs(),
         "max_abs_lp_diff": apart.max_abs(),
-        "mean_imp_ratio": Masked(ratio(difference), mask).mean(),
+        "mean_imp_ratio": Masked(ratio(found), mask).mean(),
     }
+
+
+def difference(step: Step, mask: Flat) -> Flat:
+    return step.difference(mask.positions, mask)
 
 
 def of_entropy(entropy: Masked) -> dict[str, Sequence[object]]:

@@ -125,7 +125,7 @@ def batch(step: Step) -> list[Record]:
 def layout_note(peers: Peers) -> str | None:
     if peers.first.rows and not peers.joined:
         return "no row of it is a sample of the rollout file"
-    return f"layout inferred (cp {peers.cp_size})" if peers.inferred else None
+    return "; ".join(peers.caveats) or None
 
 
 def broken_row(step: Step, error: DumpError) -> Record:

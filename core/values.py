@@ -19,6 +19,8 @@ from dumptui.core.ptfile import Placeholder, Tensor
 Dumped: TypeAlias = Tensor | Inline
 
 _NOTHING: Ints = np.empty(0, np.int64)
+# What is plain as it is: nearly every value that is asked about, and told by its type in a tenth of the time.
+_PLAIN = frozenset((bool, int, float, str, type(None)))
 _LARGEST_INT = 2**62  # and a float that is exact
 
 
@@ -49,7 +51,8 @@ def floats(value: object) -> Numbers | None:
     if isinstance(value, np.ndarray):
         return Numbers(array, _NOTHING)
     # numpy makes NaN of None, which is no value, and of a text that says so
-    gaps = [at for at in np.flatnonzero(np.isnan(array)) if not isinstance(value[at], float)]
+    odd = np.isnan(array)
+    gaps = [at for at in np.flatnonzero(odd) if not isinstance(value[at], float)] if odd.any() else []
     return None if gaps and len(gaps) == len(array) else Numbers(array, np.array(gaps, np.int64))
 
 
@@ -95,6 +98,8 @@ def flat(dumped: Dumped) -> Array | None:
 
 def plain(value: object) -> object:
     """A reward or counter without its tensor or one-element wrapping; dicts are unwrapped inside."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Dumped):
         return value.numpy().reshape(-1)[0].item() if value.size == 1 else f"tensor{list(value.shape)}"
     if isinstance(value, Mapping):
@@ -104,6 +109,8 @@ def plain(value: object) -> object:
 
 def as_float(value: object) -> float | None:
     """A number as a float, None for anything else (also text that looks like one)."""
+    if type(value) is float:
+        return value
     value = plain(value)
     if isinstance(value, (bool, int, float)):
         try:
@@ -114,6 +121,8 @@ def as_float(value: object) -> float | None:
 
 
 def as_int(value: object) -> int | None:
+    if type(value) is int:
+        return value
     number = plain(value)
     if isinstance(number, (bool, int)):
         return int(number)
