@@ -95,7 +95,7 @@ class PtFile:
         del pieces
         if size < _WORTH_CUTTING:
             return self._unpickle(feed_bytes(whole, on_read, size), storages)
-        cut = cut_number_runs(whole)
+        cut = cut_number_runs(whole, on_read and (lambda done: on_read(done, size)))
         del whole  # a third of it is left
         feed = feed_bytes(cut.pickle, on_read, size)
         try:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dumptui.core.errors import DumpError
 from dumptui.core.snapshot import Snapshot
-from dumptui.core.tensor import Tensor, itemsize
+from dumptui.core.tensor import ITEMSIZE, Tensor
 from dumptui.core.zip_directory import LOCAL_HEADER, Directory, Entry, data_distance
 
 _WIDEST_GAP = 64 << 10  # reading 64 KiB in vain costs less than one more call
@@ -45,8 +45,10 @@ class Storages:
 
     def storage(self, key: str, dtype: str, count: int) -> Tensor:
         """All `count` elements of a storage; raises DumpError when the file does not hold them."""
-        entry = self.entry(f"data/{key}")
-        claimed = count * itemsize(dtype)
+        entry = self._entries.get("data/" + key)
+        if entry is None or not entry.stored:
+            entry = self.entry("data/" + key)
+        claimed = count * ITEMSIZE[dtype]
         if claimed > entry.size:
             raise DumpError(self.path, f"storage {key} claims {claimed} bytes, but holds {entry.size}")
         return Tensor(self, key, dtype, 0, (count,), (1,))

@@ -57,7 +57,7 @@ class Tensor:
         """First byte and end of what this view touches in its storage."""
         if 0 in self.shape:
             return 0, 0
-        width = _ITEMSIZE[self.dtype]
+        width = ITEMSIZE[self.dtype]
         if self.stride == _PLAIN:
             return self.offset * width, (self.offset + self.shape[0]) * width
         last = self.offset + sum(map(mul, self.shape, self.stride)) - sum(self.stride)
@@ -70,7 +70,7 @@ class Tensor:
 
     def from_bytes(self, data: bytes | memoryview, start: int) -> NDArray[Any]:
         """The values, copied out of `data`: the bytes of the storage from byte `start` on."""
-        width = _ITEMSIZE[self.dtype]
+        width = ITEMSIZE[self.dtype]
         plain = _NATIVE.get(self.dtype) if self.stride == _PLAIN and self.source.byteorder == "little" else None
         if plain is not None and self.shape[0]:  # nearly every tensor of a train file: 4 times as fast
             return np.frombuffer(data, plain, self.shape[0], self.offset * width - start).copy()
@@ -104,10 +104,6 @@ class Array:
 
     def numpy(self) -> NDArray[Any]:
         return self._values.astype(self._values.dtype.newbyteorder("="), order="C")
-
-
-def itemsize(dtype: str) -> int:
-    return _ITEMSIZE[dtype]
 
 
 def is_known(dtype: object) -> bool:
@@ -184,7 +180,7 @@ _NATIVE = {
     for name, code in _STORED.items()
     if name not in ("bool", "bfloat16", *_FLOAT8) and sys.byteorder == "little"
 }
-_ITEMSIZE = {name: np.dtype(code).itemsize for name, code in _STORED.items()}
+ITEMSIZE = {name: np.dtype(code).itemsize for name, code in _STORED.items()}
 
 DTYPES = tuple(_STORED)
 """The torch dtypes that can be read, named without "torch."."""

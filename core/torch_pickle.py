@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 
 from dumptui.core.placeholder import Placeholder, placeholder
-from dumptui.core.tensor import Shape, Tensor, claims_more, is_known, is_shape, is_size, itemsize
+from dumptui.core.tensor import ITEMSIZE, Shape, Tensor, claims_more, is_known, is_shape, is_size
 
 STORAGES = {
     "FloatStorage": "float32",
@@ -78,6 +78,6 @@ def _view(
     if tensor.span()[1] > storage.span()[1]:
         raise pickle.UnpicklingError("it describes a tensor that reaches past the end of its storage")
     # metadata: the conj and neg bits of a view whose values would have to be computed
-    if metadata or claims_more(shape, itemsize(dtype), storage.source.size):
+    if metadata or claims_more(shape, ITEMSIZE[dtype], storage.source.size):
         return placeholder("torch.Tensor", storage, offset, shape, stride, metadata)
     return tensor

@@ -52,10 +52,10 @@ class Unpickler(pickle.Unpickler):
         return self._placeholders[module, name]
 
     def persistent_load(self, pid: Any) -> Tensor | Array | Placeholder:
-        if isinstance(pid, int):
+        if type(pid) is int:
             return Array(self._arrays[pid])
         kind, dtype, key, _device, count = pid
-        if kind != "storage" or not isinstance(key, str) or not is_size(count):
+        if kind != "storage" or type(key) is not str or not is_size(count):
             raise pickle.UnpicklingError("it names a storage in a form torch does not write")
         if not is_known(dtype):  # quantized
             return placeholder("torch.Storage", *pid)

@@ -69,6 +69,28 @@ def test_long_lists_of_floats_and_masks_are_cut(count: int) -> None:
     assert back(value) == (value, 2)
 
 
+@pytest.mark.parametrize("count", [64, 999, 1000, 1001, 1002, 2000, 2001, 2500])
+@pytest.mark.parametrize("sizes", [(7, 70_000), (300, 40_000), (70_000,), (255, 256), (65_535, 65_536), (-1, 5)])
+def test_long_lists_of_token_ids_are_cut(count: int, sizes: tuple[int, ...]) -> None:
+    ids = [sizes[at % len(sizes)] for at in range(count)]
+    value = [{"tokens": ids, "text": "e(K"}, {"tokens": ids[::-1], "after": [1, "one"]}]
+    assert back(value) == (value, 2)
+
+
+def test_ids_that_spell_the_marks_between_batches_are_cut() -> None:
+    marks = [int.from_bytes(b"e(", "little"), int.from_bytes(b"e(K(", "little"), int.from_bytes(b"]q0(", "little")]
+    ids = [*marks, 0x2865284B, 9] * 700
+    assert back([ids, ids[1:]]) == ([ids, ids[1:]], 2)
+
+
+@pytest.mark.parametrize("at", [0, 999, 1000, 1700])
+@pytest.mark.parametrize("odd", [None, 2**31, -(2**40), 1.5, "text", True])
+def test_token_ids_with_one_other_thing_among_them_stay_in_the_stream(at: int, odd: object) -> None:
+    ids: list[object] = [at * 50 for at in range(1701)]
+    ids[at] = odd
+    assert back([ids, "after"]) == ([ids, "after"], 0)
+
+
 @pytest.mark.parametrize("at", [0, 63, 500, 1000, 1500, 2499])
 @pytest.mark.parametrize("odd", [None, 7, 70_000, "text", True, [1.0]])
 def test_a_list_with_one_other_thing_in_it_stays_in_the_stream(at: int, odd: object) -> None:
@@ -98,3 +120,4 @@ def test_short_lists_are_left_to_the_unpickler() -> None:
 def test_arbitrary_bytes_are_cut_without_an_error(data: bytes) -> None:
     cut_number_runs(b"]q\x00(G" + data)
     cut_number_runs(b"](" + data + b"]r\x00\x00\x00\x00(K")
+    cut_number_runs(b"]q\x00(M" + data + b"]r\x00\x00\x00\x00(J")
