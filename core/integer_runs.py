@@ -8,7 +8,7 @@ Python's integers takes, and in an eighth of the memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ _WIDTHS[list(b"KMJ")] = 2, 3, 5
 _BITS = np.zeros(256, np.int32)
 _BITS[list(b"KMJ")] = 0xFF, 0xFFFF, -1
 _NOTHING = np.empty(0, np.int32)
+
+
+Buffer: TypeAlias = bytes | bytearray
 
 
 class Integers(NamedTuple):
@@ -41,7 +44,7 @@ class Batch(NamedTuple):
 class Batches(dict[int, Batch]):
     """By the place of their mark; one that was not walked with the others is walked when it is asked for."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: Buffer) -> None:
         self.data = data
         self.stream = np.frombuffer(data, np.uint8)
 
@@ -53,7 +56,7 @@ class Batches(dict[int, Batch]):
         return self[mark]
 
 
-def read_integers(data: bytes, spans: Iterable[tuple[int, int]]) -> Iterator[Integers]:
+def read_integers(data: Buffer, spans: Iterable[tuple[int, int]]) -> Iterator[Integers]:
     """The lists whose first marks stand at the start of each span, which reaches at most to its end, most likely."""
     stream = np.frombuffer(data, np.uint8)
     waiting: list[Ints] = []
@@ -65,7 +68,7 @@ def read_integers(data: bytes, spans: Iterable[tuple[int, int]]) -> Iterator[Int
     yield from read_lists(data, waiting)
 
 
-def read_lists(data: bytes, marks: Sequence[Ints]) -> Iterator[Integers]:
+def read_lists(data: Buffer, marks: Sequence[Ints]) -> Iterator[Integers]:
     if marks:
         batches = Batches(data)
         batches.walk(np.concatenate(marks))
@@ -80,7 +83,7 @@ def batch_marks(stream: Array, start: int, end: int) -> Ints:
     return np.concatenate([[0], marks[between]]) + start
 
 
-def walk(data: bytes, stream: Array, starts: Ints) -> Iterator[Batch]:
+def walk(data: Buffer, stream: Array, starts: Ints) -> Iterator[Batch]:
     """What every one of the batches holds whose first item is at `starts`."""
     places = np.empty((_BATCH + 1, len(starts)), np.int64)
     places[0] = starts
@@ -92,9 +95,9 @@ def walk(data: bytes, stream: Array, starts: Ints) -> Iterator[Batch]:
         yield Batch(row[:count], end)
 
 
-def values_at(data: bytes, stream: Array, places: Ints) -> Array:
+def values_at(data: Buffer, stream: Array, places: Ints) -> Array:
     """The int32 that each opcode at `places` brings."""
-    behind = np.ndarray((max(len(data) - 4, 1),), "<i4", data.ljust(5, b"\0"), 1, (1,))
+    behind = np.ndarray((len(data) - 4,), "<i4", data, 1, (1,))
     bits = _BITS[stream.take(places, mode="clip")]
     found: Array = behind[np.minimum(places, len(behind) - 1)] & bits
     return found

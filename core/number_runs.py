@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from dumptui.core.context_parallel import Array
-from dumptui.core.integer_runs import read_integers
+from dumptui.core.integer_runs import Buffer, read_integers
 
 BATCH = 1000  # pickle's own, in C and in Python
 REFERENCE = 6  # bytes of a persistent id in place of a list
@@ -45,13 +45,13 @@ class Run(NamedTuple):
     values: Array
 
 
-def cut_number_runs(data: bytes, on_cut: OnCut | None = None) -> Cut:
+def cut_number_runs(data: Buffer, on_cut: OnCut | None = None) -> Cut:
     """Lists of other things, short ones and mixed ones stay in the stream.
 
     Bytes of a text that look like such a list would be cut too: a load that fails is to be tried again uncut.
     `on_cut` is told how many bytes were cut so far.
     """
-    kept: list[bytes] = []
+    kept: list[Buffer] = []
     arrays: list[Array] = []
     done = covered = 0
     for run in sorted(counted(find_runs(data), on_cut or (lambda done: None)), key=lambda run: run.start):
@@ -76,7 +76,7 @@ def counted(runs: Iterable[Run], on_cut: OnCut) -> Iterator[Run]:
         yield run
 
 
-def find_runs(data: bytes) -> Iterator[Run]:
+def find_runs(data: Buffer) -> Iterator[Run]:
     """First the lists whose items are of one size, found as they come; then the others, all at once."""
     stream = np.frombuffer(data, np.uint8)
     mixed: list[re.Match[bytes]] = []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -43,11 +43,16 @@ class Workers:
         return self._pool.submit(function)
 
     def close(self) -> None:
-        """Do not wait for what is being worked out."""
+        """Do not wait for what is being worked out; but for the pool's own thread, which at the exit of Python would
+        find its pipe closed and say so on the terminal.
+        """
         processes = list((self._pool._processes or {}).values())
+        manager: Any = self._pool._executor_manager_thread
         self._pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.kill()
+        if manager is not None:
+            manager.join()
 
 
 def end_with_parent() -> None:
