@@ -10,36 +10,31 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.widgets import ContentSwitcher, HelpPanel
 
-from dumptui.core.cache import Cache
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
-from dumptui.tui.headline import alarms, headline, live_line, window_title
 from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.panes.rollout import RolloutPane
-from dumptui.tui.panes.samples import SampleChosen, count, place
+from dumptui.tui.panes.samples import SampleChosen, place
 from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.reader import Failed, Found, Grew, Loaded, Opened, Progress, Reader, Summary, Unopened
-from dumptui.tui.terminal import TerminalApp
+from dumptui.tui.reader import Found, Loaded, Opened, Unopened
+from dumptui.tui.steps import StepsApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.tabs import TabLine
 from dumptui.tui.widgets.wait import WaitLine
 
 Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | HealthPane
-POLL = 2.0  # seconds between two looks at a live run
 PANES = {"rollout": "Rollout", "batch": "Batch", "tokens": "Tokens", "health": "Health"}
 
 
-class DumpTui(TerminalApp):
+class DumpTui(StepsApp):
     """One run: Enter goes from a step to its samples to a sample's tokens, Escape back, n and p along the samples."""
 
     TITLE = "dumptui"
@@ -71,17 +66,7 @@ class DumpTui(TerminalApp):
         bell: bool = False,
     ) -> None:
         """`key` is one of the run's steps; without it, the newest that can be read and has samples is opened."""
-        super().__init__()
-        self.run_ = run
-        self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
-        self.loaded: Loaded | None = None
-        self.live = follow is not None
-        self.following = self.live and key is None  # the selection goes to each newest step, until the user moves it
-        self._ring = bell
-        self._live_line = "live" if self.live else ""
-        self.newest, *older = sorted(run.steps, key=lambda key: (key.evaluation, -key.step))
-        self._wanted = key or self.newest
-        self._others = [] if key else [*older, self.newest]  # to try where a step has nothing to show
+        super().__init__(run, key, summaries, workers, follow, bell)
         self._position: int | None = None  # of the sample that the Tokens pane shows, or waits for
         self._asked_sample = sample
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")
@@ -110,105 +95,37 @@ class DumpTui(TerminalApp):
         panes: list[Pane] = [self.rollout, self.batch, self.tokens, self.health]
         self.panes = dict(zip(PANES, panes, strict=True))
         self.wait = self.query_one(WaitLine)
-        self.open_step(self._wanted)
+        self.start()
         self._show_pane(self._asked_pane)
-        self.reader.scan([key for key in reversed(self.run_.steps) if key != self._wanted])
-        if self.live:
-            self.set_interval(POLL, self.reader.look)
-
-    def on_unmount(self) -> None:
-        self.reader.close()
 
     # Steps -----------------------------------------------------------------------------------------------------
 
-    def open_step(self, key: StepKey) -> None:
-        self._wanted, self.loaded, self._position = key, None, None
-        with self.prevent(Table.Highlighted):
-            self.rollout.select_step(key)
-        self.wait.begin(f"reading {key}")
-        self.rollout.show_wait(key, "reading")
-        self.tokens.clear(f"reading {key}")
-        self.reader.open_step(key)
-        self._show_where()
+    def clear(self, why: str) -> None:
+        self._position = None
+        self.tokens.clear(why)
 
     @on(RolloutPane.StepChosen)
     def _step_chosen(self, event: RolloutPane.StepChosen) -> None:
-        given_up = self.loaded is None and not self.wait.waiting
-        if event.key != self._wanted or given_up:
-            self._others, self._asked_sample = [], None
-            self.following = self.live and event.key == max(self.rollout.like(event.key))
-            self.open_step(event.key)
+        if event.key != self.wanted:
+            self._asked_sample = None
+        self.choose_step(event.key)
 
-    @on(RolloutPane.RewardKeyChosen)
-    def _reward_key_chosen(self, event: RolloutPane.RewardKeyChosen) -> None:
-        self.reader.take_reward(event.name)
-        self.open_step(self._wanted)
-        self.reader.scan([key for key in reversed(self.run_.steps) if key != self._wanted])
+    def show(self, loaded: Loaded, again: bool) -> None:
+        """Where more of the step on screen is there now, the place in it stays."""
+        self.rollout.show_step(loaded, again=again)
+        self.batch.show_step(loaded, again=again)
+        if not again:
+            self.tokens.clear("enter on a sample opens its tokens" if loaded.samples else "the step has no samples")
+            self._open_asked_sample()
+        elif self._position is not None and self.pane == "tokens":
+            self.open_sample(self._position)
 
-    @on(Summary)
-    def _step_summary(self, event: Summary) -> None:
-        for key, row in event.rows.items():
-            self.rollout.summarise(key, row)
-        if self.live:
-            self._follow_to(event.rows)
-
-    def _follow_to(self, rows: dict[StepKey, Record]) -> None:
-        """Steps of a live run are new, or more of them is there."""
-        if self._ring and any(map(alarms, rows.values())):
-            self.bell()
-        readable = [key for key, row in rows.items() if row["samples"] and key.evaluation == self._wanted.evaluation]
-        if self.following and not self.wait.waiting and max(readable, default=self._wanted) > self._wanted:
-            self.open_step(max(readable))
-        self._show_where()
-
-    @on(Grew)
-    def _run_grew(self, event: Grew) -> None:
-        look = event.look
-        self._live_line = live_line(look, event.newest)
-        if look.problem is None:
-            self.run_ = look.run
-            self.rollout.grow(list(look.run.steps))
-        if self.loaded is not None and self._wanted in (*look.changed, *look.waiting):
-            self.reader.open_step(self._wanted)  # what is on screen stays there until it is read
-        self._show_where()
-
-    @on(Loaded)
-    def _step_loaded(self, event: Loaded) -> None:
-        self.rollout.summarise(event.key, event.row)
-        if event.key != self._wanted or (not event.samples and self._try_another()):
-            return
-        self.wait.end()
-        self._others = []
-        again = self.loaded is not None and self.loaded.key == event.key
-        self.loaded = event
-        self.rollout.show_step(event, again=again)
-        self.batch.show_step(event, again=again)
-        self._show_title(event.row)
-        if again:
-            return self._show_again()
-        self.tokens.clear("enter on a sample opens its tokens" if event.samples else "the step has no samples")
-        self._show_where()
-        self._open_asked_sample()
-
-    @on(Failed)
-    def _step_failed(self, event: Failed) -> None:
-        self.rollout.summarise(event.key, event.row)
-        if event.key == self._wanted and not self._try_another():
-            self.wait.end()
-            self._show_failure(event.problem)
-
-    def _try_another(self) -> bool:
-        """Open an older step in place of one that has nothing to show, unless it was asked for."""
-        if self._others:
-            self.open_step(self._others.pop(0))
-            return True
-        return False
-
-    def _show_failure(self, problem: str) -> None:
-        self.rollout.show_failure(self._wanted, problem)
+    def show_failure(self, problem: str) -> None:
+        self.rollout.show_failure(self.wanted, problem)
         self.batch.clear(problem)
         self.tokens.clear(problem)
-        self._show_where()
+
+    # Health ----------------------------------------------------------------------------------------------------
 
     @on(HealthPane.Wanted)
     def _health_wanted(self) -> None:
@@ -223,15 +140,6 @@ class DumpTui(TerminalApp):
     @on(Found)
     def _health_found(self, event: Found) -> None:
         self.health.add(event.rows, event.done)
-
-    @on(Progress)
-    def _progress(self, event: Progress) -> None:
-        if event.key == self._wanted and self.wait.waiting:
-            share = event.done / max(event.total, 1)
-            self.wait.begin(f"reading {event.key}: {share:.0%} of {event.total / 1e6:.1f} MB")
-
-    def action_step(self, by: int) -> None:
-        self.rollout.next_step(by)
 
     # Samples ---------------------------------------------------------------------------------------------------
 
@@ -327,7 +235,8 @@ class DumpTui(TerminalApp):
         self.reader.abandon()
         self.wait.end()
         if self.loaded is None:
-            return self._show_failure("left unread; enter on the step reads it")
+            self.show_where()
+            return self.show_failure("left unread; enter on the step reads it")
         self._position = self.tokens.position
         if self._position is not None:
             self.rollout.select_sample(self._position)
@@ -337,25 +246,3 @@ class DumpTui(TerminalApp):
             self.action_hide_help_panel()
         else:
             self.action_show_help_panel()
-
-    def _show_where(self) -> None:
-        line = headline(self.run_, self._wanted, self.rollout.rows.get(self._wanted))
-        if self.live:
-            newer = sum(key > self._wanted for key in self.rollout.like(self._wanted))
-            line.append(f"  +{count(newer, 'step')}" * bool(newer), "bold").append(f"  {self._live_line}")
-        self.query_one("#where", Line).say(line)
-
-    def _show_again(self) -> None:
-        """The step on screen was read again: more of it is there, and the place in it stays."""
-        self._show_where()
-        if self._position is not None and self.pane == "tokens":
-            self.open_sample(self._position)
-
-    def _show_title(self, row: Record) -> None:
-        """What tmux and the like name the window by, while a run is followed."""
-        if self.live and self._driver is not None and not self.is_headless:
-            self._driver.write(f"\x1b]2;{window_title(self._wanted, row)}\x07")
-
-    def action_follow(self) -> None:
-        self.following = self.live
-        self.rollout.select_step(max(self.rollout.like(self._wanted)))

@@ -1,0 +1,181 @@
+"""Which step of the run is on screen: from being wanted to being read and shown, or given up."""
+
+from __future__ import annotations
+
+from textual import on
+
+from dumptui.core.cache import Cache
+from dumptui.core.follow import Follow
+from dumptui.core.run import Run, StepKey
+from dumptui.core.summaries import Summaries
+from dumptui.core.tables import Record
+from dumptui.core.workers import Workers
+from dumptui.tui.headline import headline, window_title
+from dumptui.tui.live import POLL, Live
+from dumptui.tui.panes.rollout import RolloutPane
+from dumptui.tui.reader import Failed, Grew, Loaded, Progress, Reader, Summary
+from dumptui.tui.terminal import TerminalApp
+from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.wait import WaitLine
+
+
+class StepsApp(TerminalApp):
+    """The part of the app that goes from step to step; `clear`, `show` and `show_failure` are for its panes."""
+
+    rollout: RolloutPane
+    wait: WaitLine
+
+    def __init__(
+        self,
+        run: Run,
+        key: StepKey | None,
+        summaries: Summaries | None,
+        workers: Workers | None,
+        follow: Follow | None,
+        bell: bool,
+    ) -> None:
+        super().__init__()
+        self.run_ = run
+        self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
+        self.loaded: Loaded | None = None
+        self.live = Live(follow is not None, key is None, bell)
+        newest, *older = sorted(run.steps, key=age)
+        self.wanted = key or newest
+        self.others = [] if key else [*older, newest]  # to try where a step has nothing to show
+
+    def start(self) -> None:
+        self.open_step(self.wanted)
+        self._scan_others()
+        if self.live.on:
+            self.set_interval(POLL, self.reader.look)
+
+    def on_unmount(self) -> None:
+        self.reader.close()
+
+    # What the panes do with it.
+
+    def clear(self, why: str) -> None:
+        raise NotImplementedError
+
+    def show(self, loaded: Loaded, again: bool) -> None:
+        raise NotImplementedError
+
+    def show_failure(self, problem: str) -> None:
+        raise NotImplementedError
+
+    # Going to a step -------------------------------------------------------------------------------------------
+
+    @property
+    def newest(self) -> StepKey:
+        return min(self.run_.steps, key=age)
+
+    def open_step(self, key: StepKey) -> None:
+        self.wanted, self.loaded = key, None
+        with self.prevent(Table.Highlighted):
+            self.rollout.select_step(key)
+        self.wait.begin(f"reading {key}")
+        self.rollout.show_wait(key, "reading")
+        self.clear(f"reading {key}")
+        self.reader.open_step(key)
+        self.show_where()
+
+    def choose_step(self, key: StepKey) -> None:
+        """Open a step because the user said so."""
+        given_up = self.loaded is None and not self.wait.waiting
+        if key != self.wanted or given_up:
+            self.others = []
+            self.live.moved(key == max(self.rollout.like(key)))
+            self.open_step(key)
+
+    @on(RolloutPane.RewardKeyChosen)
+    def _reward_key_chosen(self, event: RolloutPane.RewardKeyChosen) -> None:
+        self.reader.take_reward(event.name)
+        self.open_step(self.wanted)
+        self._scan_others()
+
+    def _scan_others(self) -> None:
+        self.reader.scan([key for key in reversed(self.run_.steps) if key != self.wanted])
+
+    def action_step(self, by: int) -> None:
+        self.rollout.next_step(by)
+
+    def action_follow(self) -> None:
+        self.live.moved(True)
+        self.rollout.select_step(max(self.rollout.like(self.wanted)))
+
+    # What the reader answers -----------------------------------------------------------------------------------
+
+    @on(Loaded)
+    def _step_loaded(self, event: Loaded) -> None:
+        self.rollout.summarise(event.key, event.row)
+        if event.key != self.wanted or (not event.samples and self._try_another()):
+            return
+        self.wait.end()
+        self.others = []
+        again = self.loaded is not None and self.loaded.key == event.key
+        self.loaded = event
+        self._show_title(event.row)
+        self.show_where()
+        self.show(event, again)
+
+    @on(Failed)
+    def _step_failed(self, event: Failed) -> None:
+        self.rollout.summarise(event.key, event.row)
+        if event.key == self.wanted and not self._try_another():
+            self.wait.end()
+            self.show_failure(event.problem)
+            self.show_where()
+
+    def _try_another(self) -> bool:
+        """Open an older step in place of one that has nothing to show, unless it was asked for."""
+        if self.others:
+            self.open_step(self.others.pop(0))
+            return True
+        return False
+
+    @on(Progress)
+    def _progress(self, event: Progress) -> None:
+        if event.key == self.wanted and self.wait.waiting:
+            share = event.done / max(event.total, 1)
+            self.wait.begin(f"reading {event.key}: {share:.0%} of {event.total / 1e6:.1f} MB")
+
+    # A run that grows ------------------------------------------------------------------------------------------
+
+    @on(Summary)
+    def _step_summary(self, event: Summary) -> None:
+        for key, row in event.rows.items():
+            self.rollout.summarise(key, row)
+        if self.live.rings(event.rows):
+            self.bell()
+        newer = self.live.step_to_open(event.rows, self.wanted)
+        if newer is not None and not self.wait.waiting:
+            self.open_step(newer)
+        elif self.live.on:
+            self.show_where()
+
+    @on(Grew)
+    def _run_grew(self, event: Grew) -> None:
+        look = event.look
+        self.live.grew(event)
+        if look.problem is None:
+            self.run_ = look.run
+            self.rollout.grow(list(look.run.steps))
+        if self.loaded is not None and self.wanted in (*look.changed, *look.waiting):
+            self.reader.open_step(self.wanted)  # what is on screen stays there until it is read
+        self.show_where()
+
+    def show_where(self) -> None:
+        line = headline(self.run_, self.wanted, self.rollout.rows.get(self.wanted))
+        newer = sum(key > self.wanted for key in self.rollout.like(self.wanted))
+        self.query_one("#where", Line).say(line.append_text(self.live.line(newer)))
+
+    def _show_title(self, row: Record) -> None:
+        """What tmux and the like name the window by, while a run is followed."""
+        if self.live.on and self._driver is not None and not self.is_headless:
+            self._driver.write(f"\x1b]2;{window_title(self.wanted, row)}\x07")
+
+
+def age(key: StepKey) -> tuple[bool, int]:
+    """The newest first, a train step before any eval."""
+    return key.evaluation, -key.step
