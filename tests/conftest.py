@@ -13,6 +13,13 @@ settings.register_profile("dumptui", deadline=None, derandomize=bool(os.environ.
 settings.load_profile("dumptui")
 
 
+@pytest.fixture(autouse=True)
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test chooses, and what the person who runs it chose, stay apart."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg" / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg" / "config"))
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of recorded runs beside the repository; CI must have it."""

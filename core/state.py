@@ -1,0 +1,109 @@
+"""What a person chose for a run, kept between starts and outside the run."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dumptui.core.text import visible
+
+LIMIT = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
+
+
+def state_folder() -> Path | None:
+    """$XDG_STATE_HOME/dumptui, by default ~/.local/state/dumptui; None for a user without a home."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(given):  # others are to be ignored, by the XDG specification
+        return Path(given) / "dumptui"
+    home = os.path.expanduser("~")
+    return Path(home) / ".local" / "state" / "dumptui" if os.path.isabs(home) else None
+
+
+class State:
+    """JSON values by name, in one file a run: `{"run": its path, "chosen": {name: value}}`.
+
+    Nothing here raises for a file that can't be read or written: `problem` then says why in one sentence, and what was
+    put lasts as long as this object. The file is replaced whole by rename and read again before, so of two dumptui at
+    once each keeps the names that it puts, and of one name the last value stays. A broken file is set aside, not lost.
+    """
+
+    def __init__(self, root: Path | None, folder: Path | None) -> None:
+        """`root` is the run, None for what holds for all runs; `folder` is where to keep it, None to keep nothing."""
+        self.problem: str | None = None
+        self._run = "" if root is None else os.fspath(root.resolve())
+        self._unkept: dict[str, Any] = {}
+        self._path = None if folder is None else folder / f"{self._name()}.json"
+        if root is not None and self._path is not None and inside(self._path, root):
+            self._path = None
+            self.problem = "choices are not kept: XDG_STATE_HOME is inside the run, which is never written into"
+
+    @classmethod
+    def of(cls, root: Path | None) -> State:
+        return cls(root, state_folder())
+
+    def _name(self) -> str:
+        return hashlib.blake2b(os.fsencode(self._run), digest_size=12).hexdigest() if self._run else "all-runs"
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value last put, also by another dumptui. It comes from a file: check its type before use."""
+        return self._unkept[name] if name in self._unkept else self._load().get(name, default)
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep a JSON value; None forgets the name."""
+        self._unkept[name] = value
+        if self._path is None:
+            return
+        chosen = self._load() | self._unkept
+        try:
+            self._store({name: one for name, one in chosen.items() if one is not None})
+            self._unkept.clear()
+        except OSError as error:
+            self.problem = f"choices are not kept: {visible(str(self._path))}: {error.strerror or error}"
+
+    def _load(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            return read_choices(self._path)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            self.problem = f"choices can't be read: {visible(str(self._path))}: {error.strerror or error}"
+        except (ValueError, RecursionError):
+            self.problem = f"choices can't be read: {visible(str(self._path))} is broken and was set aside"
+            with contextlib.suppress(OSError):
+                os.replace(self._path, self._path.with_suffix(".broken"))
+        return {}
+
+    def _store(self, chosen: dict[str, Any]) -> None:
+        assert self._path is not None
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=".new-")
+        try:
+            with open(handle, "w", encoding="utf-8") as file:
+                json.dump({"run": self._run, "chosen": chosen}, file, indent=1)
+            os.replace(temporary, self._path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+
+def read_choices(path: Path) -> dict[str, Any]:
+    """Raises OSError, or ValueError for what is not such a file."""
+    with open(path, "rb") as file:
+        text = file.read(LIMIT + 1)
+    document = json.loads(text) if len(text) <= LIMIT else None
+    chosen = document.get("chosen") if isinstance(document, dict) else None
+    if not isinstance(chosen, dict):
+        raise ValueError("no choices in it")
+    return chosen
+
+
+def inside(path: Path, folder: Path) -> bool:
+    """Whether `path` is, or would be, in `folder` or below, wherever links lead."""
+    return path.resolve().is_relative_to(folder.resolve())
