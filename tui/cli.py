@@ -15,6 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
 from dumptui import __version__
+from dumptui.core import garbage
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
 
@@ -32,6 +33,7 @@ SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 1 (health found something) or 2 (one sentence on stderr says what)."""
+    garbage.postpone()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the locale is not UTF-8
@@ -163,6 +165,7 @@ def run_command(args: argparse.Namespace) -> int:
         return start_screen(run, summaries, args)
     from dumptui.tui.printing import Request, print_view
 
+    garbage.collect_from_here()
     return print_view(Request(run, summaries, step_key(args), args))
 
 

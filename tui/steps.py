@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual import on
 
+from dumptui.core import garbage
 from dumptui.core.cache import Cache
 from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
@@ -47,8 +48,13 @@ class StepsApp(TerminalApp):
     def start(self) -> None:
         self.open_step(self.wanted)
         self._scan_others()
+        self.call_after_refresh(self._painted)
         if self.live.on:
             self.set_interval(POLL, self.reader.look)
+
+    def _painted(self) -> None:
+        garbage.collect_from_here()
+        self.reader.begin()
 
     def on_unmount(self) -> None:
         self.reader.close()
