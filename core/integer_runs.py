@@ -25,7 +25,7 @@ _BITS[list(b"KMJ")] = 0xFF, 0xFFFF, -1
 _NOTHING = np.empty(0, np.int32)
 
 
-Buffer: TypeAlias = bytes | bytearray
+Buffer: TypeAlias = bytes | memoryview
 
 
 class Integers(NamedTuple):

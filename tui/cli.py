@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
 
+# Seconds until a reading thread lets the screen's go on: with Python's own 5 ms, a wake-up waits 2 ms in place of 0.2.
+TURN = 0.0005
 VIEWS = ("steps", "samples", "groups", "batch", "tokens", "health", "metrics", "lanes")
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
@@ -186,6 +188,7 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
 
     from dumptui.tui.app import DumpTui
 
+    sys.setswitchinterval(TURN)
     follow = Follow(run.root, run=run) if args.follow else None
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell)
     app.run()
