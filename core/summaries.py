@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
-from dumptui.core import tables
 from dumptui.core.cache import Cache, fingerprint
-from dumptui.core.errors import DumpError
-from dumptui.core.join import Step, load
 from dumptui.core.run import Run, StepFiles, StepKey
-from dumptui.core.tables import Record
-from dumptui.core.workers import BrokenProcessPool, Workers
+
+if TYPE_CHECKING:
+    from dumptui.core.tables import Record
+    from dumptui.core.workers import Workers
+
+# What reads a step brings numpy, and is imported when there is one to read: rows that are known are shown without.
+
 
 WORTH_WORKERS = 24  # steps: below, forking and pickling cost more than they save
 _STEPS = "steps"
@@ -35,6 +38,10 @@ class Summaries:
         if kept.get("stamp") == stamp:
             rows: list[Record] = kept["rows"]
             return rows
+        from dumptui.core import tables
+        from dumptui.core.join import load
+        from dumptui.core.step_summary import is_whole
+
         step = load(files)
         rows = tables.samples(step, self.reward_key)
         if is_whole(step):
@@ -78,6 +85,9 @@ class Summaries:
             self._new = False
 
     def _work_out(self, keys: list[StepKey], workers: Workers | None) -> Iterator[tuple[Record, bool]]:
+        from dumptui.core.step_summary import summarise
+        from dumptui.core.workers import BrokenProcessPool
+
         work = partial(summarise, reward_key=self.reward_key)
         files = [self.run.steps[key] for key in keys]
         done = 0
@@ -92,17 +102,3 @@ class Summaries:
 
     def _stamp(self, files: StepFiles) -> str:
         return fingerprint(files.entries(), self.reward_key)
-
-
-def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:
-    """A step's row, and whether it stays true as long as the files do not change."""
-    try:
-        step = load(files)
-    except DumpError as error:
-        return tables.unreadable_step(files, error), False
-    return tables.step_row(step, tables.samples(step, reward_key, brief=True)), is_whole(step)
-
-
-def is_whole(step: Step) -> bool:
-    """No file of the step is damaged: what a young one lacks may be there tomorrow."""
-    return not step.broken and step.rollout_problem is None

@@ -20,7 +20,8 @@ from dumptui.core.follow import Follow, Look
 from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step, load
 from dumptui.core.run import Run, StepFiles, StepKey
-from dumptui.core.summaries import WORTH_WORKERS, Summaries, is_whole, summarise
+from dumptui.core.step_summary import is_whole, summarise
+from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import Record
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import SampleView, field_scale, view_sample
