@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dumptui.core import join, step_summary
 from dumptui.core import summaries as module
 from dumptui.core.cache import Cache
 from dumptui.core.run import Run, StepKey
@@ -45,7 +46,8 @@ def test_kept_rows_are_the_same_and_nothing_is_read_for_them(tmp_path: Path, mon
     def never(*_: object) -> None:
         raise AssertionError("a file was read")
 
-    monkeypatch.setattr(module, "load", never)
+    monkeypatch.setattr(join, "load", never)
+    monkeypatch.setattr(step_summary, "load", never)
     assert rows_of(root, tmp_path / "cache") == worked_out
     assert summaries(root, tmp_path / "cache").samples(StepKey(1)) == samples
 
