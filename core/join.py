@@ -291,11 +291,17 @@ def engine_numbers(sample: Sample) -> Numbers | None:
 def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
     """Read and join a step. A train file that can't be read costs itself.
 
-    Raises DumpError when the rollout file can't be read and nothing stands in for it, BeingWritten when it is not
-    whole yet.
+    `on_read(done, total)` counts the bytes of all files; the values in the train files are read later. Raises
+    DumpError when the rollout file can't be read and nothing stands in for it, BeingWritten when it is not whole yet.
     """
-    shards, broken = read_shards(files, on_read)
-    rollout, problem = read_samples_of(files, shards, on_read)
+    total = files.rollout_bytes + files.train_bytes
+
+    def on_rollout(done: int, size: int) -> None:
+        if on_read is not None:
+            on_read(files.rollout_bytes * done // max(size, 1), total)
+
+    shards, broken = read_shards(files, lambda done, size: on_rollout(0, 1))
+    rollout, problem = read_samples_of(files, shards, on_rollout)
     return join(files, rollout, shards, broken, problem)
 
 

@@ -63,6 +63,14 @@ class StepFiles:
     mirror: Entry | None = None
     trajectory: Entry | None = None
 
+    @property
+    def rollout_bytes(self) -> int:
+        return self.rollout.size if self.rollout is not None else 0
+
+    @property
+    def train_bytes(self) -> int:
+        return sum(entry.size for _, entry in self.shards)
+
     def entries(self) -> Iterator[Entry]:
         yield from (entry for entry in (self.rollout, self.mirror, self.trajectory) if entry is not None)
         yield from (entry for _, entry in self.shards)

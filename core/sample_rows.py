@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -17,10 +17,14 @@ from dumptui.core.versions import oldest_version
 Record: TypeAlias = dict[str, object]
 # The state of a field in each sample, and the reason for it.
 Said: TypeAlias = tuple[list[State], list[str | None]]
+OnField: TypeAlias = Callable[[float], object]
+FIELDS = 5  # that `statistics` goes through
 
 
-def samples(step: Step, reward_key: str | None = None, *, brief: bool = False) -> list[Record]:
-    """A row a sample in file order.
+def samples(
+    step: Step, reward_key: str | None = None, *, brief: bool = False, on_field: OnField | None = None
+) -> list[Record]:
+    """A row a sample in file order; `on_field` is told before each of the per-token fields which share is done.
 
     A statistic is over unmasked positions, None where there is none or a slice is missing. `brief` leaves out all
     that the step's own row does not need, half of the work.
@@ -30,7 +34,7 @@ def samples(step: Step, reward_key: str | None = None, *, brief: bool = False) -
     if step.files.key.evaluation:
         for row, dataset, group in zip(table, datasets(step.samples), prompt_groups(step.samples), strict=True):
             row["dataset"], row["prompt_group"] = dataset, group
-    for name, column in (divergence(step) if brief else statistics(step)).items():
+    for name, column in (divergence(step) if brief else statistics(step, on_field)).items():
         for row, value in zip(table, column, strict=True):
             row[name] = value
     return table
@@ -110,7 +114,7 @@ def divergence(step: Step) -> dict[str, Sequence[object]]:
     }
 
 
-def statistics(step: Step) -> dict[str, Sequence[object]]:
+def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequence[object]]:
     """The per-token columns of the samples table, one value a sample, and what can be said of their fields.
 
     One field after another, so that the values of one are held at a time: 23 MB each of a step of 512 long samples.
@@ -119,6 +123,8 @@ def statistics(step: Step) -> dict[str, Sequence[object]]:
     said: list[Said] = []
 
     def over(name: str) -> Masked:
+        if on_field is not None:
+            on_field(len(said) / FIELDS)
         flat = step.gather(name)
         said.append((flat.states, flat.reasons))
         return Masked(flat, mask)

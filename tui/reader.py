@@ -205,7 +205,12 @@ class Reader:
         self._check(wish)
         try:
             step = load(self.run.steps[key], on_read) if self._follow is None else self._follow.load(key, on_read)
-            return step, tables.samples(step, self._summaries.reward_key, brief=brief)
+            files = step.files
+
+            def on_field(share: float) -> None:
+                on_read(files.rollout_bytes + int(files.train_bytes * share), files.rollout_bytes + files.train_bytes)
+
+            return step, tables.samples(step, self._summaries.reward_key, brief=brief, on_field=on_field)
         except (Abandoned, DumpError):
             raise
         except Exception as error:

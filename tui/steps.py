@@ -14,6 +14,7 @@ from dumptui.core.workers import Workers
 from dumptui.tui.headline import headline, window_title
 from dumptui.tui.live import POLL, Live
 from dumptui.tui.panes.rollout import RolloutPane
+from dumptui.tui.panes.samples import count
 from dumptui.tui.reader import Failed, Grew, Loaded, Progress, Reader, Summary
 from dumptui.tui.terminal import TerminalApp
 from dumptui.tui.widgets.line import Line
@@ -144,7 +145,9 @@ class StepsApp(TerminalApp):
     def _progress(self, event: Progress) -> None:
         if event.key == self.wanted and self.wait.waiting:
             share = event.done / max(event.total, 1)
-            self.wait.begin(f"reading {event.key}: {share:.0%} of {event.total / 1e6:.1f} MB")
+            files = count(len(list(self.run_.steps[event.key].entries())), "file")
+            of = f"{share:.0%} of {event.total / 1e6:,.1f} MB in {files}"
+            self.wait.begin(f"reading {event.key}: {of}{self.wait.left(share)}")
 
     # A run that grows ------------------------------------------------------------------------------------------
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 from dumptui.tui.widgets.line import Line
 
 LONG = 0.5  # seconds before a reader wonders; what takes less would only flicker
@@ -15,6 +18,7 @@ class WaitLine(Line):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.waiting = False
+        self._since = 0.0
 
     def on_mount(self) -> None:
         self._timer = self.set_interval(LONG, self._show, pause=True)
@@ -24,8 +28,14 @@ class WaitLine(Line):
         self.say(f" {text} · escape leaves it")
         if not self.waiting:
             self.waiting = True
+            self._since = time.monotonic()
             self._timer.reset()
             self._timer.resume()
+
+    def left(self, share: float) -> str:
+        """About how long the rest takes when this share of it is done; nothing while that can't be told."""
+        passed = time.monotonic() - self._since
+        return f", about {math.ceil(passed / share - passed)} s left" if share > 0.1 and passed > LONG else ""
 
     def end(self) -> None:
         self.waiting = False
