@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.errors import BeingWritten, DumpError, NoDump
+from dumptui.core.folders import Folders
 from dumptui.core.join import Step, load
-from dumptui.core.run import Entry, Run, StepKey
+from dumptui.core.run import Entry, Run, StepKey, list_names
 from dumptui.core.sample import OnRead
 from dumptui.core.telemetry import Telemetry
 
@@ -31,7 +32,7 @@ class Look:
 
     `changed` are the steps whose files are new or other ones than at the look before, `waiting` those that were being
     written when they were last tried, `gone` have no files any more. `streams` names the telemetry that has grown.
-    `problem` is why the folder can't be seen at all: what was known of it stands.
+    `problem` is why a folder can't be seen: what was known of it stands.
     """
 
     run: Run
@@ -54,6 +55,10 @@ class Follow:
         self._lock = threading.Lock()
         self._now = now
         self._run = Run(Path(root))
+        self._folders = Folders(now)
+        self._names: set[str] = set()
+        self._listed: Run | None = None
+        self._newest = 0.0
         self._seen: dict[StepKey, tuple[Entry, ...]] = {}
         self._changed_at: dict[StepKey, float] = {}
         self._grown: set[StepKey] = set()
@@ -68,18 +73,19 @@ class Follow:
         with self._lock:
             streams = frozenset(self._telemetry.poll())
             try:
-                run = Run.open(self._run.root)
+                run = self._list()
             except DumpError as error:
                 return Look(self._run, streams=streams, problem=error)
-            changed, gone = self._compare(run)
+            changed, gone = self._compare(run) if run is not self._run else ((), ())
             self._run = run
             waiting = tuple(key for key in sorted(self._unfinished) if key not in changed)
-            return Look(run, changed, waiting, gone, streams)
+            return Look(run, changed, waiting, gone, streams, self._folders.problem)
 
     def load(self, key: StepKey, on_read: OnRead | None = None) -> Step:
         """Join a step of the last look.
 
-        Raises BeingWritten while its files change and PATIENCE seconds longer, then the DumpError itself.
+        A file that can't be read is BeingWritten while the step's files change and PATIENCE seconds longer, then it is
+        what it is. Raises either where it is the one that the samples are in.
         """
         with self._lock:
             files = self._run.steps.get(key)
@@ -87,18 +93,36 @@ class Follow:
                 raise DumpError(self._run.root, f"no {key} any more")
             self._unfinished.discard(key)
             try:
-                return load(files, on_read)
+                step = load(files, on_read)
             except DumpError as error:
                 raise self._of_its_age(key, error) from error
+            step.broken = [self._of_its_age(key, error) for error in step.broken]
+            return step
+
+    def newest(self) -> float:
+        """The time of the newest file or record, in seconds since the epoch."""
+        with self._lock:
+            return max(self._newest, self._telemetry.newest() or 0.0)
 
     def with_telemetry(self, ask: Callable[[Telemetry], T]) -> T:
         """What `ask` makes of the streams; it must not keep them."""
         with self._lock:
             return ask(self._telemetry)
 
+    def _list(self) -> Run:
+        """The run as it is, which is the same object as long as it is the same. Raises DumpError."""
+        names = list_names(self._run.root)
+        if self._folders.look() or names != self._names:
+            self._listed = None
+        self._names = names
+        if self._listed is None:
+            self._listed = Run.open(self._run.root, self._folders.list)
+        return self._listed
+
     def _compare(self, run: Run) -> tuple[tuple[StepKey, ...], tuple[StepKey, ...]]:
         now = self._now()
         seen = {key: tuple(files.entries()) for key, files in run.steps.items()}
+        self._newest = max((entry.mtime for entries in seen.values() for entry in entries), default=0.0)
         changed = tuple(key for key, entries in seen.items() if self._seen.get(key) != entries)
         if self._seen:
             self._grown.update(changed)
@@ -112,6 +136,8 @@ class Follow:
 
     def _of_its_age(self, key: StepKey, error: DumpError) -> DumpError:
         """By our own clock, as file times tell nothing where the writer's is off."""
+        if isinstance(error, NoDump):
+            return error
         unfinished = isinstance(error, BeingWritten)
         if self._now() - self._changed_at[key] < PATIENCE and (unfinished or key in self._grown):
             self._unfinished.add(key)

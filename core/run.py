@@ -91,10 +91,11 @@ class Run:
     problems: list[DumpError] = field(default_factory=list)
 
     @classmethod
-    def open(cls, root: str | os.PathLike[str]) -> Run:
+    def open(cls, root: str | os.PathLike[str], entries: Callable[[Path], list[Entry]] | None = None) -> Run:
         """List a `--dump-details` folder, or a bare folder of rollout or train files, which are told apart by name.
 
-        Raises DumpError when it is missing, no folder, can't be listed, or nothing is left in it that can.
+        `entries` gives the files of a folder, by default as they are now. Raises DumpError when the run is missing, no
+        folder, can't be listed, or nothing is left in it that can.
         """
         run = cls(Path(root))
         names = list_names(run.root)
@@ -106,9 +107,9 @@ class Run:
         }
         run.leftovers = [run.root / name for name in sorted(names) if name.startswith(".trash_")]
         if places.keys().isdisjoint(names):
-            run._list(run.root, run._place_bare)
+            run._list(run.root, run._place_bare, entries or list_folder)
         for name, place in places.items():
-            run._list(run.root / name, place)
+            run._list(run.root / name, place, entries or list_folder)
         if not run.steps:
             raise next(iter(run.problems), None) or DumpError(
                 run.root, "holds no dump: no rollout_data/N.pt or train_data/N_RANK.pt in it"
@@ -120,13 +121,11 @@ class Run:
     def tokenizer(self) -> Path:
         return self.root / "tokenizer" / "tokenizer.json"
 
-    def _list(self, folder: Path, place: Callable[[Entry], bool]) -> None:
+    def _list(self, folder: Path, place: Callable[[Entry], bool], entries: Callable[[Path], list[Entry]]) -> None:
         try:
-            entries = list_folder(folder)
+            self.strays += [entry.path for entry in entries(folder) if not place(entry)]
         except DumpError as error:
             self.problems.append(error)
-            return
-        self.strays += [entry.path for entry in entries if not place(entry)]
 
     def _sort(self) -> None:
         self.steps = dict(sorted(self.steps.items()))

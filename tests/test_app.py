@@ -229,7 +229,7 @@ async def test_health_tells_what_is_missing_and_leads_to_the_step(session: Sessi
     await go(pilot, "4")
     await until_shown(pilot, "health of the run · 1 error", "no train file of ranks 2-3")
     await go(pilot, "down", "up", "enter")
-    await until_shown(pilot, "step 3, 4 of 4", "< step 3 ·", "16 of 32")
+    await until_shown(pilot, "step 3, 4 of 4", "train 16/32", "< step 3 ·")
     assert app.pane == "rollout"
     await go(pilot, "4", "escape")
     assert app.pane == "rollout"

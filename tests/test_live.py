@@ -98,7 +98,7 @@ async def test_a_step_asked_for_stays_and_a_lost_folder_is_said(root: Path, tmp_
         await until_shown(pilot, "step 0, 1 of 3", "+2 steps")
         root.rename(tmp_path / "away")
         app.reader.look()
-        await until_shown(pilot, "not there: no such folder", "4 samples")
+        await until_shown(pilot, "run: no such folder", "4 samples")
         (tmp_path / "away").rename(root)
         write(root, 3)
         app.reader.look()

@@ -51,6 +51,7 @@ class DumpTui(StepsApp):
         Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
         Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
+        Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
         Binding("q", "quit", "Quit", id="app.quit"),
         Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
     ]
@@ -118,8 +119,12 @@ class DumpTui(StepsApp):
         if not again:
             self.tokens.clear("enter on a sample opens its tokens" if loaded.samples else "the step has no samples")
             self._open_asked_sample()
+        elif self._position is not None and self._position >= len(loaded.samples):
+            self.clear("the step was written anew, with fewer samples")
         elif self._position is not None and self.pane == "tokens":
             self.open_sample(self._position)
+        else:
+            self._position = None  # to be read again when it is asked for
 
     def show_failure(self, problem: str) -> None:
         self.rollout.show_failure(self.wanted, problem)
@@ -153,10 +158,11 @@ class DumpTui(StepsApp):
         except DumpError as error:
             self.notify(visible(str(error)), severity="error", markup=False)
         if self.pane == "tokens":
-            self.action_pane("tokens")
+            self._go_to_pane("tokens")
 
     @on(SampleChosen)
     def _sample_chosen(self, event: SampleChosen) -> None:
+        self.live.moved(False)
         self.open_sample(event.position)
 
     @on(BatchPane.SampleMoved)
@@ -165,7 +171,7 @@ class DumpTui(StepsApp):
 
     def open_sample(self, position: int) -> None:
         """Show a sample in the Tokens pane once it is read; while its step is, the first one will be."""
-        if self.loaded is None:
+        if self.loaded is None or position >= len(self.loaded.samples):
             return self._show_pane("tokens")
         self._position = position
         self.wait.begin(f"reading the tokens of sample {self.loaded.step.samples[position].index}")
@@ -203,6 +209,11 @@ class DumpTui(StepsApp):
         self.action_pane(event.name)
 
     def action_pane(self, name: str) -> None:
+        if name == "tokens":
+            self.live.moved(False)
+        self._go_to_pane(name)
+
+    def _go_to_pane(self, name: str) -> None:
         """The same place seen another way: the sample under the cursor stays the same."""
         if self.loaded is not None and self.wait.waiting:
             self._leave_reading()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from rich.text import Text
 
+from dumptui.core.follow import Look
 from dumptui.core.run import StepKey
 from dumptui.core.tables import Record
-from dumptui.tui.headline import alarms, live_line
+from dumptui.core.text import visible
+from dumptui.tui.alarms import alarms
 from dumptui.tui.panes.samples import count
 from dumptui.tui.reader import Grew
 
 POLL = 2.0  # seconds between two looks at a live run
+SILENCE = 600.0
+"""Seconds without data from which its age is told. It doubles from one text to the next, so that a screen that nothing
+happens on writes a few dozen bytes in the first hours and then none; seconds would be written all day long."""
+DAY = 86_400.0
 
 
 class Live:
@@ -23,27 +31,61 @@ class Live:
         self.on = on
         self.following = on and following
         self._ring = ring
-        self._line = "live"
+        self._look: Look | None = None
+        self._newest = 0.0
+        self._quiet: set[StepKey] = set()  # steps that a bell would tell of, had it not already
+        self._rung: set[StepKey] = set()
 
     def grew(self, event: Grew) -> None:
-        self._line = live_line(event.look, event.newest)
+        self._look, self._newest = event.look, event.newest
+        self._quiet.update(event.look.changed)
 
     def moved(self, newest: bool) -> None:
-        """The user chose a step, the newest or another one."""
+        """The user chose a step, the newest or another one, or something in it."""
         self.following = self.on and newest
 
     def rings(self, rows: Mapping[StepKey, Record]) -> bool:
-        return self.on and self._ring and any(map(alarms, rows.values()))
+        """Whether a step turned bad; those that were there before are not told."""
+        if not self._ring:
+            return False
+        bad = {key for key, row in rows.items() if key in self._quiet and alarms(row)}
+        self._quiet -= bad
+        return bool(bad)
 
     def step_to_open(self, rows: Mapping[StepKey, Record], current: StepKey) -> StepKey | None:
         """The newest of these steps, where it has samples to show and is newer than the one on screen."""
-        readable = [key for key, row in rows.items() if row["samples"] and key.evaluation == current.evaluation]
-        newest = max(readable, default=current)
-        return newest if self.following and newest > current else None
+        if not self.following:
+            return None
+        newer = (key for key, row in rows.items() if row["samples"] and key.evaluation == current.evaluation)
+        newest = max(newer, default=current)
+        return newest if newest > current else None
 
     def line(self, newer: int) -> Text:
         """What stands at the end of the top line; `newer` steps are newer than the one on screen."""
         line = Text()
-        if self.on:
-            line.append(f"  +{count(newer, 'step')}" * bool(newer), "bold").append(f"  {self._line}")
-        return line
+        if not self.on:
+            return line
+        line.append(f"  +{count(newer, 'step')}" * bool(newer), "bold")
+        problem = self._look.problem if self._look is not None else None
+        if problem is not None:
+            return line.append(f"  {visible(Path(problem.path).name)}: {visible(problem.problem)}", "bold")
+        return line.append(f"  live{data_line(self._newest, time.time())}")
+
+
+def data_line(newest: float, now: float) -> str:
+    """When the newest data came and, from SILENCE on, since how long there is none; "" while none is known."""
+    if not newest:
+        return ""
+    age = now - newest
+    form = "%H:%M:%S" if age < DAY / 2 else "%Y-%m-%d %H:%M"
+    text = f", newest data {time.strftime(form, time.localtime(newest))}"
+    if age < SILENCE:
+        return text
+    minutes = int(SILENCE / 60) << int(age / SILENCE).bit_length() - 1
+    return f"{text}, over {in_words(minutes)} ago"
+
+
+def in_words(minutes: int) -> str:
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 2880 else f"{minutes // 1440} days"

@@ -15,7 +15,7 @@ from threading import Event
 from textual.message import Message
 
 from dumptui.core import tables
-from dumptui.core.errors import DumpError
+from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.follow import Follow, Look
 from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step, load
@@ -82,10 +82,10 @@ class Unopened(Message):
 
 @dataclass
 class Grew(Message):
-    """What a look at a live run found; `newest` is the time of its newest telemetry, in seconds since the epoch."""
+    """What a look at a live run found; `newest` is the time of its newest data, in seconds since the epoch."""
 
     look: Look
-    newest: float | None
+    newest: float
 
 
 @dataclass
@@ -175,7 +175,8 @@ class Reader:
     # In the reader thread --------------------------------------------------------------------------------------
 
     def _open_step(self, key: StepKey, wish: int) -> None:
-        recent = self._recent.get(self.run.steps[key])
+        files = self._files(key)
+        recent = self._recent.get(files)
         if recent is not None:
             if wish == self._wish:
                 self._post(recent)
@@ -186,7 +187,7 @@ class Reader:
             return
         except DumpError as error:
             problem = f"{Path(error.path).name}: {error.problem}"  # a whole path would leave no room for the reason
-            self._post(Failed(key, problem, tables.unreadable_step(self.run.steps[key], error)))
+            self._post(Failed(key, problem, tables.unreadable_step(files, error)))
             return
         groups = tables.groups(samples, evaluation=key.evaluation)
         loaded = Loaded(key, step, samples, groups, tables.step_row(step, samples))
@@ -204,7 +205,7 @@ class Reader:
 
         self._check(wish)
         try:
-            step = load(self.run.steps[key], on_read) if self._follow is None else self._follow.load(key, on_read)
+            step = load(self._files(key), on_read) if self._follow is None else self._follow.load(key, on_read)
             files = step.files
 
             def on_field(share: float) -> None:
@@ -215,6 +216,10 @@ class Reader:
             raise
         except Exception as error:
             raise DumpError(str(key), f"can't be shown: {type(error).__name__}: {error}") from error
+
+    def _files(self, key: StepKey) -> StepFiles:
+        """None of a step that is gone from a live run."""
+        return self.run.steps.get(key) or StepFiles(key)
 
     def _check(self, wish: int) -> None:
         if wish != self._wish:
@@ -250,7 +255,7 @@ class Reader:
         if not look.anything:
             return
         self.run = self._summaries.run = look.run
-        self._post(Grew(look, self._follow.with_telemetry(lambda telemetry: telemetry.newest())))
+        self._post(Grew(look, self._follow.newest()))
         self._begin_scan(sorted((*look.changed, *look.waiting), reverse=True))
 
     def _begin_scan(self, keys: list[StepKey]) -> None:
@@ -273,12 +278,15 @@ class Reader:
         """A row that a worker made; of a worker that died, this thread makes it."""
         if self._closed:
             return
-        if answer.cancelled() or answer.exception() is not None:
-            self._scan.append(key)
+        died = answer.cancelled() or answer.exception() is not None
+        if died or (self._follow is not None and answer.result()[0]["state"] == BeingWritten.state):
+            self._scan.append(key)  # in this thread, whose Follow knows how long a file may take
             return self._soon(self._scan_next)
         self._give(key, *answer.result())
 
     def _give(self, key: StepKey, row: Record, whole: bool) -> None:
+        if key not in self.run.steps:
+            return
         if whole:
             self._summaries.keep(key, row)
         self._post(Summary({key: row}))
@@ -299,7 +307,7 @@ class Reader:
             step, samples = self._read(key, self._wish, lambda done, total: None, brief=True)
             return tables.step_row(step, samples), is_whole(step)
         except DumpError as error:
-            return tables.unreadable_step(self.run.steps[key], error), False
+            return tables.unreadable_step(self._files(key), error), False
 
     def _health_next(self, rows: Iterator[Record]) -> None:
         """What is found in a moment, then to the back of the queue."""

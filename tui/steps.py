@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual import on
 
 from dumptui.core import garbage
@@ -20,6 +22,8 @@ from dumptui.tui.terminal import TerminalApp
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.wait import WaitLine
+
+MINUTE = 60.0  # seconds after which the age of the newest data may read otherwise
 
 
 class StepsApp(TerminalApp):
@@ -52,6 +56,7 @@ class StepsApp(TerminalApp):
         self.call_after_refresh(self._painted)
         if self.live.on:
             self.set_interval(POLL, self.reader.look)
+            self.set_interval(MINUTE, self.show_where)
 
     def _painted(self) -> None:
         garbage.collect_from_here()
@@ -109,7 +114,21 @@ class StepsApp(TerminalApp):
 
     def action_follow(self) -> None:
         self.live.moved(True)
-        self.rollout.select_step(max(self.rollout.like(self.wanted)))
+        self.rollout.select_step(max(self.rollout.like(self.wanted), default=self.newest))
+
+    def action_follow_on(self) -> None:
+        self.action_follow()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "follow_on":  # elsewhere, and of a run that is not followed, its key goes to the last row
+            return self.live.on and self.focused is not None and self.focused.id == "steps"
+        return super().check_action(action, parameters)
+
+    @on(Table.Highlighted, "#samples")
+    def _moved_among_samples(self, event: Table.Highlighted) -> None:
+        if event.row:  # at the first one a step opens
+            self.live.moved(False)
+            self.show_where()
 
     # What the reader answers -----------------------------------------------------------------------------------
 
@@ -125,6 +144,7 @@ class StepsApp(TerminalApp):
         self._show_title(event.row)
         self.show_where()
         self.show(event, again)
+        self._go_along(self.rollout.rows)
 
     @on(Failed)
     def _step_failed(self, event: Failed) -> None:
@@ -133,6 +153,7 @@ class StepsApp(TerminalApp):
             self.wait.end()
             self.show_failure(event.problem)
             self.show_where()
+            self._go_along(self.rollout.rows)
 
     def _try_another(self) -> bool:
         """Open an older step in place of one that has nothing to show, unless it was asked for."""
@@ -157,19 +178,24 @@ class StepsApp(TerminalApp):
             self.rollout.summarise(key, row)
         if self.live.rings(event.rows):
             self.bell()
-        newer = self.live.step_to_open(event.rows, self.wanted)
-        if newer is not None and not self.wait.waiting:
-            self.open_step(newer)
-        elif self.live.on:
+        self._go_along(event.rows)
+        if self.wanted in event.rows:
             self.show_where()
+
+    def _go_along(self, rows: Mapping[StepKey, Record]) -> None:
+        newer = self.live.step_to_open(rows, self.wanted)
+        if newer in self.run_.steps and not self.wait.waiting:
+            self.open_step(newer)
 
     @on(Grew)
     def _run_grew(self, event: Grew) -> None:
         look = event.look
         self.live.grew(event)
-        if look.problem is None:
+        if look.run is not self.run_:
             self.run_ = look.run
             self.rollout.grow(list(look.run.steps))
+        if self.wanted in look.gone and self.live.following:
+            return self.open_step(max(self.rollout.like(self.wanted), default=self.newest))
         if self.loaded is not None and self.wanted in (*look.changed, *look.waiting):
             self.reader.open_step(self.wanted)  # what is on screen stays there until it is read
         self.show_where()

@@ -18,6 +18,7 @@ from dumptui.core.run import StepKey
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
+from dumptui.tui.alarms import SIGN, alarms, marked
 from dumptui.tui.dialog import Choose
 from dumptui.tui.panes.samples import SampleChosen, count_line, group_line, prompt_text, sample_records, sample_style
 from dumptui.tui.reader import Loaded
@@ -51,7 +52,10 @@ The steps of the run with a trend, and the samples of the step under the cursor.
 - **<** and **>** go to the step before and after.
 
 A statistic is over unmasked response tokens. `-` stands for nothing; `~` before a number says that it covers only a
-part.
+part, `!` that it is a lot: |Δ| from 0.03, half of the groups with equal rewards, a quarter of the samples truncated.
+
+While a run is followed, **F** goes to the newest step and on with each that comes; among the steps **end** does so too,
+and **G** goes to the oldest.
 """
     BINDINGS = [
         Binding("s", "sort", "Sort", id="rollout.sort"),
@@ -106,9 +110,13 @@ part.
             [field.column for field in columns.STEPS],
             len(self.keys),
             self._step_cells,
-            style=lambda at: "warn" if self.rows.get(self.keys[at], {}).get("state", "ok") != "ok" else None,
+            style=self._step_style,
         )
         self._draw_trend()
+
+    def _step_style(self, at: int) -> str | None:
+        row = self.rows.get(self.keys[at])
+        return "warn" if row is not None and (row["state"] != "ok" or alarms(row)) else None
 
     def _step_cells(self, at: int) -> list[str]:
         key = self.keys[at]
@@ -119,6 +127,10 @@ part.
         found = columns.cells(columns.STEPS, {**row, "label": label})
         if row["state"] == "partial":  # a statistic of the trained part only
             found[3] = "~" + found[3] if found[3] != "-" else "-"
+        bad = alarms(row)
+        for place, field in enumerate(columns.STEPS):
+            if field.key in bad or (bad and field.key == "label"):
+                found[place] = marked(found[place], field.width)
         return found
 
     def summarise(self, key: StepKey, row: Record) -> None:
@@ -131,7 +143,8 @@ part.
         self.show_steps()
 
     def select_step(self, key: StepKey) -> None:
-        self.steps.cursor = self.keys.index(key)
+        if key in self.keys:
+            self.steps.cursor = self.keys.index(key)
 
     def next_step(self, by: int) -> None:
         """Go to the train step, or the eval, before or after; beyond the last one nothing happens."""
@@ -159,7 +172,8 @@ part.
 
     @on(Table.Highlighted, "#steps")
     def _step_moved(self, event: Table.Highlighted) -> None:
-        self.post_message(self.StepChosen(self.keys[event.row]))
+        # Not the row it was posted for, which may be another step by now.
+        self.post_message(self.StepChosen(self.keys[self.steps.cursor]))
 
     @on(Table.Selected, "#steps")
     def _into_samples(self, event: Table.Selected) -> None:
@@ -207,10 +221,10 @@ part.
         """The run has other steps now; the cursor stays on its step, or where that was."""
         here = self.keys[self.steps.cursor]
         self.keys = list(reversed(keys))
+        self.rows = {key: self.rows[key] for key in keys if key in self.rows}
         with self.prevent(Table.Highlighted):
             self.show_steps()
-            if here in self.keys:
-                self.select_step(here)
+            self.select_step(here)
 
     def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
         self._loaded = loaded
@@ -243,11 +257,14 @@ part.
         assert self._loaded is not None
         row, key = self._loaded.row, self._loaded.key
         like = self.like(key)
-        text = Text().append("< " * (key != like[-1])).append(str(key), "bold").append(" >" * (key != like[0]))
+        older, newer = any(one < key for one in like), any(one > key for one in like)
+        text = Text().append("< " * older).append(str(key), "bold").append(" >" * newer)
         if self._sort is not None:
             label = next(field.label for field in columns.SAMPLES if field.key == self._sort[0])
             text.append(f" · by {label}, {'largest' if self._sort[1] else 'smallest'} first")
         text.append(f" · {count_line(row, self._loaded.groups)}")
+        for reason in alarms(row).values():
+            text.append(f" · {SIGN}{reason}", "bold")
         if row["reason"]:
             text.append(f" · {visible(str(row['reason']))}", "bold")
         self.query_one("#samples-title", Line).say(text)
