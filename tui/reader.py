@@ -122,7 +122,8 @@ class Reader:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._begun = Event()
         self._pool.submit(self._begun.wait)
-        self._wish = 0
+        self._wish = 0  # counts what was asked
+        self._served = 0  # the wish that was begun last; of the reader thread alone
         self._closed = False
         self._scan: deque[StepKey] = deque()
         self._recent = Recent()
@@ -135,12 +136,10 @@ class Reader:
         self._begun.set()
 
     def open_step(self, key: StepKey) -> None:
-        self._wish += 1
-        self._pool.submit(self._open_step, key, self._wish)
+        self._ask(self._open_step, key)
 
     def open_sample(self, step: Step, position: int) -> None:
-        self._wish += 1
-        self._pool.submit(self._open_sample, step, position, self._wish)
+        self._ask(self._open_sample, step, position)
 
     def scan(self, keys: list[StepKey]) -> None:
         """Give the rows of the steps table in this order: the known ones at once, the others when nothing is asked."""
@@ -162,7 +161,7 @@ class Reader:
         self._recent = Recent()
 
     def abandon(self) -> None:
-        self._wish += 1
+        self._ask(lambda: None)
 
     def close(self) -> None:
         self._closed = True
@@ -172,17 +171,25 @@ class Reader:
             self._workers.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def _ask(self, answer: Callable[..., None], *args: object) -> None:
+        self._wish += 1
+        self._soon(self._serve, self._wish, answer, *args)
+
     # In the reader thread --------------------------------------------------------------------------------------
 
-    def _open_step(self, key: StepKey, wish: int) -> None:
+    def _serve(self, wish: int, answer: Callable[..., None], *args: object) -> None:
+        self._served = wish
+        if wish == self._wish:
+            answer(*args)
+
+    def _open_step(self, key: StepKey) -> None:
         files = self._files(key)
         recent = self._recent.get(files)
         if recent is not None:
-            if wish == self._wish:
-                self._post(recent)
+            self._post(recent)
             return
         try:
-            step, samples = self._read(key, wish, lambda done, total: self._post(Progress(key, done, total)))
+            step, samples = self._read(key, lambda done, total: self._post(Progress(key, done, total)))
         except Abandoned:
             return
         except DumpError as error:
@@ -195,15 +202,15 @@ class Reader:
         self._post(loaded)
 
     def _read(
-        self, key: StepKey, wish: int, report: Callable[[int, int], object], *, brief: bool = False
+        self, key: StepKey, report: Callable[[int, int], object], *, brief: bool = False
     ) -> tuple[Step, list[Record]]:
         """A step and its samples table. Raises Abandoned, and DumpError also for a defect: it costs the step only."""
 
         def on_read(done: int, total: int) -> None:
-            self._check(wish)
+            self._check()
             report(done, total)
 
-        self._check(wish)
+        self._check()
         try:
             step = load(self._files(key), on_read) if self._follow is None else self._follow.load(key, on_read)
             files = step.files
@@ -221,13 +228,12 @@ class Reader:
         """None of a step that is gone from a live run."""
         return self.run.steps.get(key) or StepFiles(key)
 
-    def _check(self, wish: int) -> None:
-        if wish != self._wish:
+    def _check(self) -> None:
+        """Whether something was asked that is not begun yet, be it submitted or not."""
+        if self._served != self._wish:
             raise Abandoned
 
-    def _open_sample(self, step: Step, position: int, wish: int) -> None:
-        if wish != self._wish:
-            return
+    def _open_sample(self, step: Step, position: int) -> None:
         if step is not self._step:
             self._step, self._scales = step, {}
         try:
@@ -304,7 +310,7 @@ class Reader:
 
     def _row(self, key: StepKey) -> tuple[Record, bool]:
         try:
-            step, samples = self._read(key, self._wish, lambda done, total: None, brief=True)
+            step, samples = self._read(key, lambda done, total: None, brief=True)
             return tables.step_row(step, samples), is_whole(step)
         except DumpError as error:
             return tables.unreadable_step(self._files(key), error), False
