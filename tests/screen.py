@@ -174,6 +174,10 @@ class Terminal:
     def press(self, *keys: str) -> None:
         os.write(self.master, "".join(KEYS.get(key, key) for key in keys).encode())
 
+    def skip(self) -> None:
+        """Take what was written as seen; the next resize shows the whole screen again."""
+        self._fed = len(self.raw)
+
     @property
     def screen(self) -> pyte.Screen:
         self._stream.feed(bytes(self.raw[self._fed :]))

@@ -50,7 +50,7 @@ async def test_the_selection_follows_the_newest_step_until_it_is_moved(root: Pat
     async with live(root) as (app, pilot):
         write(root, 1, train=False)
         app.reader.look()
-        await until_shown(pilot, "step 1, 2 of 2", "train 0/4", "live, newest data")
+        await until_shown(pilot, "step 1, 2 of 2", "train 0/4", "live, data")
         await press(pilot, "down")
         await until_shown(pilot, "step 0, 1 of 2", "+1 step ")
         write(root, 2)
@@ -102,7 +102,7 @@ async def test_a_step_asked_for_stays_and_a_lost_folder_is_said(root: Path, tmp_
         (tmp_path / "away").rename(root)
         write(root, 3)
         app.reader.look()
-        await until_shown(pilot, "+3 steps", "live, newest data")
+        await until_shown(pilot, "+3 steps", "live, data")
 
 
 async def test_a_half_written_step_is_waited_for(root: Path) -> None:

@@ -78,7 +78,7 @@ def data_line(newest: float, now: float) -> str:
         return ""
     age = now - newest
     form = "%H:%M:%S" if age < DAY / 2 else "%Y-%m-%d %H:%M"
-    text = f", newest data {time.strftime(form, time.localtime(newest))}"
+    text = f", data {time.strftime(form, time.localtime(newest))}"
     if age < SILENCE:
         return text
     minutes = int(SILENCE / 60) << int(age / SILENCE).bit_length() - 1

@@ -114,7 +114,7 @@ class StepsApp(TerminalApp):
 
     def action_follow(self) -> None:
         self.live.moved(True)
-        self.rollout.select_step(max(self.rollout.like(self.wanted), default=self.newest))
+        self.rollout.select_step(self.newest)
 
     def action_follow_on(self) -> None:
         self.action_follow()

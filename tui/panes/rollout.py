@@ -86,6 +86,7 @@ and **G** goes to the oldest.
         self.order: list[int] = []
         self._loaded: Loaded | None = None
         self._sort: tuple[str, bool] | None = None
+        self._label_width = 0
 
     def compose(self) -> ComposeResult:
         with Vertical(id="steps-side"):
@@ -106,8 +107,10 @@ and **G** goes to the oldest.
     # Steps -----------------------------------------------------------------------------------------------------
 
     def show_steps(self) -> None:
+        label, *others = (field.column for field in columns.STEPS)
+        self._label_width = max(label.width, *(len(str(key)) for key in self.keys if key.evaluation), 0)
         self.steps.show(
-            [field.column for field in columns.STEPS],
+            [label._replace(width=self._label_width), *others],
             len(self.keys),
             self._step_cells,
             style=self._step_style,
@@ -121,7 +124,7 @@ and **G** goes to the oldest.
     def _step_cells(self, at: int) -> list[str]:
         key = self.keys[at]
         row = self.rows.get(key)
-        label = f"eval {key.step}" if key.evaluation else str(key.step)
+        label = str(key if key.evaluation else key.step)
         if row is None:
             return [label, *[""] * (len(columns.STEPS) - 1)]
         found = columns.cells(columns.STEPS, {**row, "label": label})
@@ -130,7 +133,7 @@ and **G** goes to the oldest.
         bad = alarms(row)
         for place, field in enumerate(columns.STEPS):
             if field.key in bad or (bad and field.key == "label"):
-                found[place] = marked(found[place], field.width)
+                found[place] = marked(found[place], field.width if place else self._label_width)
         return found
 
     def summarise(self, key: StepKey, row: Record) -> None:

@@ -1,0 +1,197 @@
+"""A run of 200 steps is followed while it is written, and disturbed: in the end all of it is there, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dumptui.core.follow import Follow
+from dumptui.core.telemetry import STREAMS, Telemetry
+from tests.growing import GPUS
+from tests.screen import DEADLINE, ROOT, Terminal, run
+
+STEPS = 200
+BEFORE = 30  # steps that are there when it is opened: enough for worker processes to be started
+SEED = 20
+ROW = re.compile(r"^[> ] *!?(eval ?)?(\d+) +(\d+) +(\d\.\d{3}) +(\S+)")
+SIZES = ((120, 40), (80, 24), (40, 12), (150, 50))
+KEYS = [*"<>npFma1234", "down", "up", "pagedown", "end", "home", "enter", "escape"]
+
+
+@contextmanager
+def growing(root: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.growing", str(root), str(STEPS), str(SEED)]
+    writer = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        yield writer
+    finally:
+        writer.kill()
+        writer.communicate()
+
+
+def test_a_followed_run_of_200_steps(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    with growing(root) as writer:
+        wait_for(root / "rollout_data" / f"{BEFORE}.pt")
+        printed = Lines(root)
+        with Terminal(root, "--follow", env={"XDG_CACHE_HOME": str(tmp_path / "cache")}) as terminal:
+            terminal.until("live, data")
+            follow, memory = Follow(root), []
+            disturb = Disturbance(terminal)
+            while writer.poll() is None:
+                disturb.once()
+                memory.append(resident(terminal.process.pid))
+                follow.look()
+                follow.with_telemetry(records)
+            assert writer.stdout is not None
+            written = json.loads(writer.stdout.readline())
+            assert shown_steps(terminal, len(written["steps"])) == expected(written["steps"])
+            terminal.press("q")
+            assert terminal.end() == 0
+            terminal.assert_clean()
+            assert b"Traceback" not in terminal.raw and b"defect" not in terminal.raw
+            assert processes(session=terminal.process.pid) == []
+        assert_flat(memory)
+        assert_all_there(root, written)
+        follow.look()
+        assert follow.with_telemetry(records) == records(Telemetry(root))
+        assert printed.until(len(written["steps"])) == sorted(written["steps"])
+
+
+def wait_for(path: Path) -> None:
+    end = time.monotonic() + DEADLINE
+    while not path.exists():
+        assert time.monotonic() < end, f"no {path.name}"
+        time.sleep(0.05)
+
+
+class Disturbance:
+    """What a user does to a program in a pane, at random but the same every time."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._rng = random.Random(SEED)
+        self._turn = 0
+
+    def once(self) -> None:
+        self._turn += 1
+        if self._turn % 15 == 0:
+            self._terminal.skip()
+            self._terminal.resize(*self._rng.choice(SIZES))
+        if self._turn % 40 == 0:
+            self._stop_and_go_on()
+        self._terminal.press(self._rng.choice(KEYS))
+        self._terminal.read(0.1)
+
+    def _stop_and_go_on(self) -> None:
+        os.kill(self._terminal.process.pid, signal.SIGTSTP)
+        self._terminal.skip()
+        self._terminal.wait(self._terminal.is_stopped, "stop")
+        self._terminal.skip()
+        os.kill(self._terminal.process.pid, signal.SIGCONT)
+
+
+class Lines:
+    """`--follow --print steps` beside the screen."""
+
+    def __init__(self, root: Path) -> None:
+        command = [sys.executable, "-m", "dumptui", str(root), "--follow", "--print", "steps", "--json"]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+    def until(self, count: int) -> list[str]:
+        """The names of so many steps, as they were printed; then it is ended."""
+        assert self._process.stdout is not None
+        rows = [json.loads(self._process.stdout.readline()) for _ in range(count)]
+        self._process.terminate()
+        assert self._process.stdout.read() == "" and self._process.wait(DEADLINE) == -signal.SIGTERM
+        return sorted(name(row) for row in rows)
+
+
+def name(row: dict[str, Any]) -> str:
+    return f"eval {row['step']}" if row["evaluation"] else str(row["step"])
+
+
+def records(telemetry: Telemetry) -> dict[str, int]:
+    """How many of each stream there are, all parsed."""
+    counts = {stream: len(telemetry.table(stream)["ts"]) for stream in STREAMS if stream != "phases"}
+    return counts | {"metrics": len(telemetry.metrics.calls()), "lanes": len(telemetry.lanes())}
+
+
+def expected(steps: dict[str, Any]) -> dict[str, tuple[str, str, bool]]:
+    return {
+        step: (str(row["samples"]), f"{row['reward_mean']:.3f}", row["train_samples"] == row["samples"])
+        for step, row in steps.items()
+    }
+
+
+def shown_steps(terminal: Terminal, count: int) -> dict[str, tuple[str, str, bool]]:
+    """The rows of the steps table, page after page: samples, reward, and whether all of them are trained."""
+    terminal.skip()
+    terminal.press("1", "escape")
+    terminal.settle(0.5)
+    terminal.press("escape")
+    terminal.settle(0.5)
+    terminal.skip()
+    terminal.resize(100, 30)
+    terminal.press("F")
+    terminal.until(f"step {STEPS - 1}, {STEPS} of {STEPS}", "over train steps")
+    found: dict[str, tuple[str, str, bool]] = {}
+
+    def take() -> bool:
+        for match in filter(None, map(ROW.match, terminal.lines)):
+            step = f"eval {match[2]}" if match[1] else match[2]
+            found[step] = match[3], match[4], match[5][0] in "0!"
+        return len(found) == count
+
+    while not take():
+        before = terminal.text
+        terminal.press("pagedown")
+        terminal.wait(lambda before=before: terminal.text != before, "next page")  # type: ignore[misc]
+        terminal.settle(0.1)
+    return found
+
+
+def assert_all_there(root: Path, written: dict[str, Any]) -> None:
+    steps = {name(row): row for row in printed_rows(root, "steps")}
+    assert {step: {key: steps[step][key] for key in row} for step, row in written["steps"].items()} == written["steps"]
+    assert {row["state"] for row in steps.values()} == {"ok"}
+    assert len(printed_rows(root, "metrics", "--key", "train/loss")) == written["records"]["metrics"]
+    lanes = [row for row in printed_rows(root, "lanes") if row["name"] == "train" and not row["open"]]
+    assert len(lanes) == written["records"]["closed phases"]
+    telemetry = Telemetry(root)
+    for stream in ("gpu_util", "engine_series"):
+        assert len(telemetry.table(stream)["ts"]) == written["records"][stream] > STEPS * len(GPUS) / 16
+
+
+def printed_rows(root: Path, *words: str) -> list[dict[str, Any]]:
+    done = run(root, "--print", *words, "--json", "--no-cache")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def processes(session: int) -> list[str]:
+    return subprocess.run(["ps", "-o", "pid=", "-s", str(session)], capture_output=True, text=True).stdout.split()
+
+
+def assert_flat(memory: list[int]) -> None:
+    """Over the last half of the time."""
+    tenth = len(memory) // 10
+    half, end = statistics.median(memory[5 * tenth : 6 * tenth]), statistics.median(memory[-tenth:])
+    assert end < 1.15 * half, f"{half / 1e6:.0f} MB, then {end / 1e6:.0f} MB"
