@@ -23,6 +23,7 @@ import numpy as np
 
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
+from tests.bench_live import idle, landing
 from tests.screen import Terminal, press, until
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +48,9 @@ def main() -> None:
     paints(big, many, long)
     keys(big)
     asyncio.run(inside(big))
-    idle(many)
+    idle(many, line)
+    idle(long, line)
+    landing(line)
 
 
 def made(preset: str) -> Path:
@@ -123,22 +126,6 @@ def cost(terminal: Terminal, key: str, quiet: float = 0.15) -> tuple[float, int]
         written += len(os.read(terminal.master, 1 << 16))
         last = time.perf_counter()
     return last - begun, written
-
-
-def idle(many: Path, seconds: float = 60.0) -> None:
-    with Terminal(many, "--follow") as terminal:
-        terminal.until("samples in")
-        terminal.settle(3)
-        before = cpu(terminal.process.pid)
-        written = len(terminal.read(seconds))
-        used = (cpu(terminal.process.pid) - before) / seconds
-        line(f"idle --follow of MANY over {seconds:.0f} s", f"{used:.2%} cpu", "1 %")
-        line("  bytes written meanwhile", f"{written} B", "0 B")
-
-
-def cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # In this process ------------------------------------------------------------------------------------------------
