@@ -8,6 +8,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from dumptui.core.columns import Columns, Schema
@@ -44,6 +45,10 @@ class Part:
             self.poll()
         self.columns = [self._schema.concat(self.columns)]
         return self.columns[0]
+
+    def may_have_grown(self) -> bool:
+        """Whether a parsed file is worth opening: four days of streams are 500 files, and only the last hours grow."""
+        return self.columns is not None and (self.glance.changed() or self.tail.problem is not None)
 
     def drop(self) -> None:
         """Forget the records, not what was wrong with them."""
@@ -116,7 +121,7 @@ class Stream:
         """Look for new hours, take in what was appended to parsed ones; whether anything changed."""
         changed = self._list()
         for part in self.parts:
-            if part.columns is not None or part is self.parts[-1]:
+            if part is self.parts[-1] or part.may_have_grown():
                 changed |= part.poll()
         self._memory.trim()
         return changed
@@ -147,6 +152,8 @@ class Stream:
             self.problem = DumpError(self.folder, f"can't be listed: {error.strerror or error}")
             return False
         self.problem = None
+        if [part.path for part in self.parts] == [path for path, _ in found]:
+            return False
         before, known = self.parts, {part.path: part for part in self.parts}
         self.parts = [known.get(path) or Part(path, hour, self.schema) for path, hour in found]
         return self.parts != before
@@ -162,6 +169,7 @@ class Stream:
         return [*([(flat, None)] if flat.exists() else []), *hours]
 
 
+@cache
 def hour_of(name: str) -> float | None:
     """The start of the UTC hour a file is named for; None for any other name."""
     stem, _, suffix = name.partition(".")
