@@ -18,7 +18,7 @@ from dumptui.core.join import Step, load, read_shards
 from dumptui.core.mirror import mirror_index
 from dumptui.core.ranks import Ranks, changes, describe_layout, in_words, missing_ranks, ranks_of
 from dumptui.core.run import Run, StepFiles, StepKey, is_young
-from dumptui.core.tables import Record
+from dumptui.core.tables import EARLIER_ATTEMPT, Record
 from dumptui.core.telemetry import Telemetry
 
 Level: TypeAlias = Literal["error", "warning", "info"]
@@ -26,8 +26,6 @@ Level: TypeAlias = Literal["error", "warning", "info"]
 # Step sizes vary with the responses, seldom by more than a factor of two.
 _ODD_SIZE = 4
 _ENOUGH_STEPS = 5
-# Training takes longer than this many seconds, and clocks of two nodes differ by less.
-_CLOCKS = 10.0
 _NAMED = 5
 _CHUNK = 64  # samples gathered at once: bounds the memory of a step of long responses
 
@@ -160,18 +158,14 @@ def _odd_sizes(steps: Sequence[StepFiles]) -> Iterator[Finding]:
 
 def _stale(steps: Sequence[StepFiles]) -> Iterator[Finding]:
     """A train file is written after the rollout file of its step, so an older one is of an earlier attempt."""
-    pairs = [(files, files.rollout) for files in steps if files.rollout is not None and files.shards]
-    stale = [files for files, rollout in pairs if _oldest(files) < rollout.mtime - _CLOCKS]
+    pairs = [files for files in steps if files.rollout is not None and files.shards]
+    stale = [files for files in pairs if files.outdated]
     if len(stale) > max(1, len(pairs) / 2):
         said = f"in {len(stale)} of {len(pairs)} steps train files are older than the rollout file"
         yield Finding("info", f"{said}: a copy that did not keep the times of its files?")
         return
     for files in stale:
-        yield Finding("warning", "train files are older than the rollout file: of an earlier attempt", files.key)
-
-
-def _oldest(files: StepFiles) -> float:
-    return min(entry.mtime for _, entry in files.shards)
+        yield Finding("warning", EARLIER_ATTEMPT, files.key)
 
 
 # What the files tell -------------------------------------------------------------------------------------------------

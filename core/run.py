@@ -26,6 +26,8 @@ _TRAJECTORY = re.compile(rf"(eval_)?{_NUMBER}\.jsonl")
 YOUNG = 60.0
 # A file server's clock may be ahead of ours, but not by more than the 5 minutes that Kerberos puts up with.
 SKEW = 300.0
+# Training takes longer than this many seconds, and clocks of two nodes differ by less.
+CLOCKS = 10.0
 
 
 class StepKey(NamedTuple):
@@ -74,6 +76,14 @@ class StepFiles:
     def entries(self) -> Iterator[Entry]:
         yield from (entry for entry in (self.rollout, self.mirror, self.trajectory) if entry is not None)
         yield from (entry for _, entry in self.shards)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether a train file is older than the rollout file it is written after: then it is of an earlier attempt,
+        or the files were copied without their times.
+        """
+        oldest = min((entry.mtime for _, entry in self.shards), default=None)
+        return self.rollout is not None and oldest is not None and oldest < self.rollout.mtime - CLOCKS
 
 
 @dataclass

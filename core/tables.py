@@ -18,6 +18,8 @@ from dumptui.core.values import as_float
 
 __all__ = ["Record", "batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
 
+EARLIER_ATTEMPT = "train files are older than the rollout file: of an earlier attempt"
+
 # Two rewards closer than this count as equal: shaped rewards that differ only by float rounding are still one value.
 SAME_REWARD = 1e-12
 
@@ -162,6 +164,8 @@ def train_reason(step: Step) -> str | None:
     if not step.files.shards:
         return "no train files"
     said = [f"{without} of {len(step.samples)} samples have no train row"]
+    if step.orphans:
+        said.append(EARLIER_ATTEMPT if step.files.outdated else "the train files have rows of other samples")
     said += [str(error.path.rsplit("/", 1)[-1]) + ": " + error.problem for error in step.broken]
     return "; ".join(said)
 
