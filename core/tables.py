@@ -163,9 +163,10 @@ def train_reason(step: Step) -> str | None:
         return None
     if not step.files.shards:
         return "no train files"
-    said = [f"{without} of {len(step.samples)} samples have no train row"]
+    said = []
     if step.orphans:
         said.append(EARLIER_ATTEMPT if step.files.outdated else "the train files have rows of other samples")
+    said.append(f"{without} of {len(step.samples)} samples have no train row")
     said += [str(error.path.rsplit("/", 1)[-1]) + ": " + error.problem for error in step.broken]
     return "; ".join(said)
 

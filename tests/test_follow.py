@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import itertools
 import json
 import os
 import shutil
@@ -104,6 +107,39 @@ def test_a_file_that_stays_broken_is_given_up_by_our_own_clock(tmp_path: Path, a
     assert not follow.look().waiting
 
 
+def test_a_train_file_that_stays_broken_costs_itself_and_is_given_up_too(tmp_path: Path) -> None:
+    clock = Clock()
+    write_step(tmp_path, 1, SAMPLES)
+    follow = Follow(tmp_path, clock)
+    follow.look()
+    write_step(tmp_path, 0, SAMPLES, Layout(dp=2))
+    path = tmp_path / "train_data" / "0_1.pt"
+    path.write_bytes(path.read_bytes()[:-50])
+    os.utime(path, (1000, 1000))
+    follow.look()
+    for passed, state in ((0.0, "being written"), (PATIENCE + 1, "unreadable")):
+        clock.now += passed
+        step = follow.load(StepKey(0))
+        assert (step.trained, [error.state for error in step.broken]) == (2, [state])
+        assert follow.look().waiting == ((StepKey(0),) if state == "being written" else ())
+
+
+def test_a_step_that_a_resumed_run_writes_anew_is_other_than_before(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, SAMPLES, Layout(dp=2), age=1000)
+    follow = Follow(tmp_path)
+    follow.look()
+    assert follow.load(StepKey(0)).trained == 4
+    again = [sample(index, seed=100 + index) for index in range(4)]
+    write_step(tmp_path, 0, again, Layout(dp=2), train=False, age=500)
+    assert follow.look().changed == (StepKey(0),)
+    step = follow.load(StepKey(0))
+    assert step.trained == 0 and len(step.orphans) == 4 and step.files.outdated
+    for drop, trained in (({1}, 2), (set(), 4)):
+        write_step(tmp_path, 0, again, Layout(dp=2), drop=drop, age=400)
+        assert follow.look().changed == (StepKey(0),)
+        assert follow.load(StepKey(0)).trained == trained
+
+
 def test_what_was_broken_and_old_before_we_came_is_not_waited_for(tmp_path: Path) -> None:
     write_step(tmp_path, 0, SAMPLES, mirror=False)
     path = tmp_path / "rollout_data" / "0.pt"
@@ -151,6 +187,65 @@ def test_a_second_asker_waits_until_the_first_has_appended_what_it_read(
     first.join()
     second.join()
     assert len(ask()) == 3
+
+
+def test_a_load_that_is_cancelled_holds_the_lock_until_its_thread_is_out(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, SAMPLES)
+    follow = Follow(tmp_path)
+    follow.look()
+    inside, go_on, events = threading.Event(), threading.Event(), []
+
+    def cancelled(done: int, total: int) -> None:
+        inside.set()
+        assert go_on.wait(20)
+        events.append("out")
+        raise KeyboardInterrupt
+
+    def load() -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            follow.load(StepKey(0), cancelled)
+
+    def look() -> None:
+        follow.look()
+        events.append("looked")
+
+    threads = [threading.Thread(target=load), threading.Thread(target=look)]
+    threads[0].start()
+    assert inside.wait(20)
+    threads[1].start()
+    threads[1].join(0.2)
+    assert events == []
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert events == ["out", "looked"]
+    assert follow.load(StepKey(0)).trained == 4
+
+
+def test_a_stale_handle_or_a_lost_permission_is_told_and_got_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_step(tmp_path, 0, SAMPLES)
+    follow = Follow(tmp_path, Clock())
+    follow.look()
+    real = os.listdir
+    for number, folder in itertools.product(
+        (errno.ESTALE, errno.EACCES, errno.EIO), (tmp_path, tmp_path / "train_data")
+    ):
+
+        def fail(path: Path, number: int = number, folder: Path = folder) -> list[str]:
+            if path == folder:
+                raise OSError(number, os.strerror(number))
+            return real(path)
+
+        monkeypatch.setattr(os, "listdir", fail)
+        look = follow.look()
+        assert look.problem is not None and os.strerror(number) in look.problem.problem
+        assert look.problem.path == str(folder) and not look.changed and not look.gone
+        assert follow.load(StepKey(0)).trained == 4
+        monkeypatch.setattr(os, "listdir", real)
+        look = follow.look()
+        assert (look.problem, look.changed, look.gone) == (None, (), ())
 
 
 def metric_line(at: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from textual.pilot import Pilot
 from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
+from dumptui.tui.live import data_line
 from dumptui.tui.widgets.line import Line
 from tests.screen import DEADLINE, ROOT, Terminal, press, text, until, until_shown
 from tests.writer import Layout, sample, write_step
@@ -34,6 +36,17 @@ def root(tmp_path: Path) -> Path:
 
 def write(root: Path, step: int, **how: Any) -> None:
     write_step(root, step, [sample(4 * step + at, group_index=step) for at in range(4)], LAYOUT, **how)
+
+
+def write_bad(root: Path, step: int) -> None:
+    samples = [sample(4 * step + at, group_index=step, status="truncated") for at in range(4)]
+    worse = [[value - 0.5 for value in one["rollout_log_probs"]] for one in samples]
+    write_step(root, step, samples, LAYOUT, truth={"log_probs": worse})
+
+
+def forget(root: Path, step: int) -> None:
+    for path in [*root.rglob(f"{step}.pt"), *root.rglob(f"{step}_*.pt"), *root.rglob(f"rollout_{step}.parquet")]:
+        path.unlink()
 
 
 @asynccontextmanager
@@ -61,6 +74,97 @@ async def test_the_selection_follows_the_newest_step_until_it_is_moved(root: Pat
         write(root, 3)
         app.reader.look()
         await until_shown(pilot, "step 3, 4 of 4")
+
+
+async def test_end_among_the_steps_follows_again_and_elsewhere_goes_to_the_end(root: Path) -> None:
+    write(root, 0)
+    write(root, 1)
+    async with live(root) as (app, pilot):
+        await press(pilot, "G")
+        await until_shown(pilot, "step 0, 1 of 2", "+1 step ")
+        await press(pilot, "end")
+        await until_shown(pilot, "step 1, 2 of 2")
+        write(root, 2)
+        app.reader.look()
+        await until_shown(pilot, "step 2, 3 of 3")
+        await press(pilot, "enter", "end")
+        assert app.rollout.table.cursor == 3
+
+
+async def test_who_looks_at_a_sample_is_left_there(root: Path) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        for keys, there in ((["enter", "down"], "sample"), (["up", "enter"], "lp_diff against position")):
+            await press(pilot, *keys)
+            await until(pilot, lambda: not app.wait.waiting)
+            step = len(app.run_.steps)
+            write(root, step)
+            app.reader.look()
+            await until_shown(pilot, f"+{step} step", there)
+            assert "step 0, 1 of" in text(app)
+        await press(pilot, "F")
+        await until_shown(pilot, "step 2, 3 of 3")
+
+
+async def test_a_step_whose_files_go_is_told_and_left_for_the_newest(root: Path) -> None:
+    for step in range(3):
+        write(root, step)
+    async with live(root) as (app, pilot):
+        forget(root, 2)
+        app.reader.look()
+        await until_shown(pilot, "step 1, 2 of 2", "4 samples")
+        await press(pilot, "down")
+        await until_shown(pilot, "step 0, 1 of 2", "+1 step ")
+        forget(root, 0)
+        app.reader.look()
+        await until_shown(pilot, "step 0, whose files are gone", "+1 step ")
+        for key in ("enter", "enter", "2", "3", "4", "1", ">", "<", "escape", "escape"):
+            await press(pilot, key)
+        await press(pilot, "F")
+        await until_shown(pilot, "step 1, 1 of 1", "4 samples")
+    assert app._exception is None
+
+
+async def test_a_step_that_is_written_anew_is_reloaded_where_it_is_open(root: Path) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        await press(pilot, "enter", "down", "down", "down", "enter")
+        await until_shown(pilot, "sample 3 ·", "lp_diff against position")
+        again = [sample(at, group_index=0, seed=50 + at) for at in range(2)]
+        write_step(root, 0, again, LAYOUT, train=False, age=10)
+        app.reader.look()
+        await until_shown(pilot, "the step was written anew, with fewer samples", "train 0/2")
+        await press(pilot, "1")
+        await until_shown(pilot, "2 samples in 1 group", "train files are older than")
+        write_step(root, 0, again, LAYOUT, age=0)
+        app.reader.look()
+        await until(pilot, lambda: app.loaded is not None and app.loaded.step.trained == 2)
+        await press(pilot, "3")
+        await until_shown(pilot, "lp_diff against position")
+
+
+async def test_a_step_that_comes_while_another_is_read_is_gone_to_after_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        write(root, 1)
+        app.wait.begin("reading a sample")
+        app.reader.look()
+        await until(pilot, lambda: app.rollout.rows.get(StepKey(1), {}).get("state") == "ok")
+        assert "step 0, 1 of 2" in text(app)
+        app.reader.open_step(StepKey(0))
+        await until_shown(pilot, "step 1, 2 of 2")
+
+
+async def test_a_step_that_turned_bad_is_marked_without_colour(root: Path) -> None:
+    write(root, 0)
+    write_bad(root, 1)
+    write(root, 2)
+    async with live(root, StepKey(1)) as (app, pilot):
+        app.rollout.show_steps()
+        await until_shown(pilot, "!1     4", "!0.5", "!100%", "· !|Δ| 0.5")
+        assert [line for line in text(app).split("\n") if "!2  " in line or "!0  " in line] == []
 
 
 async def test_what_arrives_while_the_screen_is_taken_down_is_no_defect(
@@ -157,3 +261,37 @@ def test_a_followed_run_at_rest_writes_nothing_and_is_named_in_the_title(root: P
         os.kill(terminal.process.pid, signal.SIGTERM)
         terminal.end()
         terminal.assert_clean()
+
+
+def test_a_bell_rings_once_for_each_step_that_turns_bad(root: Path, tmp_path: Path) -> None:
+    write_bad(root, 0)
+    with Terminal(root, "--follow", "--bell", env={"XDG_CACHE_HOME": str(tmp_path / "cache")}) as terminal:
+        terminal.until("step 0, 1 of 1", "4 samples", "!0")
+        for step, bad in ((1, True), (2, False)):
+            (write_bad if bad else write)(root, step)
+            terminal.until(f"step {step}, {step + 1} of {step + 1}", "4 samples")
+            terminal.settle()
+            assert bells(terminal) == 1
+
+
+def bells(terminal: Terminal) -> int:
+    titles = re.compile(rb"\x1b\][0-9]+;[^\x07]*\x07")
+    return titles.sub(b"", bytes(terminal.raw)).count(b"\x07")
+
+
+@pytest.mark.parametrize(
+    ("age", "said"),
+    [
+        (5, ", data 12:00:00"),
+        (599, ", data 12:00:00"),
+        (601, ", data 12:00:00, over 10 min ago"),
+        (1199, ", data 12:00:00, over 10 min ago"),
+        (3 * 3600, ", data 12:00:00, over 2 h ago"),
+        (13 * 3600, ", data 2026-01-01 12:00, over 10 h ago"),
+        (90 * 86_400, ", data 2026-01-01 12:00, over 56 days ago"),
+        (-100, ", data 12:00:00"),
+    ],
+)
+def test_the_age_of_the_newest_data_is_told_where_it_is_late_and_seldom_changes(age: float, said: str) -> None:
+    noon = time.mktime((2026, 1, 1, 12, 0, 0, 0, 0, -1))
+    assert data_line(noon, noon + age) == said
