@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +204,8 @@ async def test_a_step_asked_for_stays_and_a_lost_folder_is_said(root: Path, tmp_
         app.reader.look()
         await until_shown(pilot, "run: no such folder", "4 samples")
         (tmp_path / "away").rename(root)
+        app.reader.look()
+        await until_shown(pilot, "+2 steps", "live, data")
         write(root, 3)
         app.reader.look()
         await until_shown(pilot, "+3 steps", "live, data")
@@ -224,22 +226,42 @@ async def test_a_half_written_step_is_waited_for(root: Path) -> None:
         await until_shown(pilot, "step 1, 2 of 2", "4 samples")
 
 
-def test_followed_steps_are_printed_as_they_complete(root: Path) -> None:
-    write(root, 0)
-    command = [sys.executable, "-m", "dumptui", str(root), "--follow", "--print", "steps", "--json"]
+@contextmanager
+def printing(root: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "dumptui", str(root), "--follow", "--print", "steps", *words]
     # Unbuffered, so that select tells of every line.
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, bufsize=0)
-    assert process.stdout is not None and process.stderr is not None
     try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_followed_steps_are_printed_as_they_complete(root: Path, number: signal.Signals, code: int) -> None:
+    write(root, 0)
+    with printing(root, "--json") as process:
+        assert process.stdout is not None and process.stderr is not None
         assert next_line(process.stdout)["step"] == 0
         write(root, 1, drop={0})
         write(root, 2)
         assert [next_line(process.stdout)["train_samples"] for _ in range(2)] == [2, 4]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(DEADLINE) == 130
+        process.send_signal(number)
+        assert process.wait(DEADLINE) == code
         assert process.stderr.read() == b""
-    finally:
-        process.kill()
+
+
+@pytest.mark.parametrize(("form", "heading"), [("--csv", "step,evaluation,samples,"), (None, "step    evaluation")])
+def test_printing_ends_at_once_when_the_reader_of_the_lines_is_gone(root: Path, form: str | None, heading: str) -> None:
+    write(root, 0)
+    with printing(root, *filter(None, [form])) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().decode().split("reward")[0].strip().startswith(heading)
+        assert process.stdout.readline().decode().split("," if form else None)[0] == "0"
+        process.stdout.close()
+        assert process.wait(DEADLINE) == 128 + signal.SIGPIPE
+        assert process.stderr.read() == b""
 
 
 def next_line(stream: Any) -> dict[str, Any]:

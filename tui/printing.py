@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
 from dumptui.core import health, tables, views
 from dumptui.core.errors import DumpError
-from dumptui.core.follow import Follow
 from dumptui.core.join import Step
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
@@ -23,20 +21,7 @@ from dumptui.core.telemetry import Telemetry
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.workers import Workers
 from dumptui.tui.output import TableWriter, to_csv, to_json, to_table
-
-POLL = 2.0  # seconds between two looks at a live run
-STEP_WIDTHS = {
-    "step": 6,
-    "evaluation": 10,
-    "samples": 7,
-    "train_samples": 13,
-    "reward_mean": 11,
-    "response_length_mean": 20,
-    "mean_abs_lp_diff": 16,
-    "mean_entropy": 12,
-    "state": 11,
-    "reason": 40,
-}
+from dumptui.tui.step_lines import follow_steps
 
 
 @dataclass(frozen=True)
@@ -64,50 +49,21 @@ def write(args: argparse.Namespace, rows: Sequence[Record], document: Mapping[st
 
 def print_steps(request: Request) -> int:
     if request.args.follow:
-        return print_steps_as_they_come(request)
+        return follow_steps(request.run, step_rows(request), request.args)
+    rows = [row for _, row in step_rows(request)]
+    return write(request.args, rows, {"run": str(request.run.root), "rows": rows})
+
+
+def step_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
+    """As they are worked out, by several processes where there are many."""
     run, summaries = request.run, request.summaries
     unknown = sum(summaries.known(key) is None for key in run.steps)
     workers = Workers() if unknown >= WORTH_WORKERS else None
     try:
-        rows = [row for _, row in summaries.rows(run.steps, workers)]
+        yield from summaries.rows(run.steps, workers)
     finally:
         if workers is not None:
             workers.close()
-    return write(request.args, rows, {"run": str(run.root), "rows": rows})
-
-
-def print_steps_as_they_come(request: Request) -> int:
-    """A line a step once it is complete, or a newer one is; ends with the reader of the lines, or an interrupt."""
-    follow = Follow(request.run.root)
-    writer = TableWriter(sys.stdout, STEP_WIDTHS)
-    pending: dict[StepKey, Record] = {}
-    printed: set[StepKey] = set()
-    while True:
-        look = follow.look()
-        fresh = [key for key in (*look.changed, *look.waiting) if key not in printed]
-        pending |= {key: read_row(follow, key, request) for key in sorted(fresh)}
-        newest = max((key for key, row in pending.items() if row["state"] == "ok"), default=None)
-        for key in sorted(pending):
-            if newest is not None and key <= newest:
-                write_line(request.args, writer, pending.pop(key))
-                printed.add(key)
-        time.sleep(POLL)
-
-
-def read_row(follow: Follow, key: StepKey, request: Request) -> Record:
-    try:
-        step = follow.load(key)
-    except DumpError as error:
-        return {**key._asdict(), "samples": None, "state": error.state, "reason": error.problem}
-    return tables.step_row(step, tables.samples(step, request.args.reward_key, brief=True))
-
-
-def write_line(args: argparse.Namespace, writer: TableWriter, row: Record) -> None:
-    if args.json:
-        sys.stdout.write(to_json(row) + "\n")
-        sys.stdout.flush()
-    else:
-        writer.write(row)
 
 
 def print_samples(request: Request) -> int:

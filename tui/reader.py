@@ -119,6 +119,7 @@ class Reader:
         self._workers = workers
         self._follow = follow
         self._looking = False
+        self._told: str | None = None  # the problem of the look told last, "" for none
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._begun = Event()
         self._pool.submit(self._begun.wait)
@@ -258,8 +259,10 @@ class Reader:
         assert self._follow is not None
         self._looking = False
         look = self._follow.look()
-        if not look.anything:
+        problem = "" if look.problem is None else str(look.problem)
+        if not look.anything and problem == self._told:
             return
+        self._told = problem
         self.run = self._summaries.run = look.run
         self._post(Grew(look, self._follow.newest()))
         self._begin_scan(sorted((*look.changed, *look.waiting), reverse=True))
