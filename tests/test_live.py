@@ -273,7 +273,7 @@ def next_line(stream: Any) -> dict[str, Any]:
 def test_a_followed_run_at_rest_writes_nothing_and_is_named_in_the_title(root: Path, tmp_path: Path) -> None:
     write(root, 0)
     with Terminal(root, "--follow", env={"XDG_CACHE_HOME": str(tmp_path / "cache")}) as terminal:
-        terminal.until("step 0, 1 of 1", "4 samples")
+        terminal.until("step 0, 1 of 1", "4 samples", "live, data")
         terminal.settle(1.0)
         assert b"\x1b]2;dumptui step 0 reward" in terminal.raw
         begun = time.monotonic()

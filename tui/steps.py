@@ -55,6 +55,7 @@ class StepsApp(TerminalApp):
         self._scan_others()
         self.call_after_refresh(self._painted)
         if self.live.on:
+            self.reader.look()
             self.set_interval(POLL, self.reader.look)
             self.set_interval(MINUTE, self.show_where)
 
