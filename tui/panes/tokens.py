@@ -16,16 +16,15 @@ from textual.reactive import var
 
 from dumptui.core.text import visible
 from dumptui.core.view import MASKED, MISSING, PROMPT, SampleField, SampleView
-from dumptui.tui import columns
+from dumptui.tui import columns, scales
 from dumptui.tui.dialog import Choose
 from dumptui.tui.output import number
 from dumptui.tui.reader import Opened
+from dumptui.tui.scales import SIGNED, Floats, Range, is_diverging, span_text
 from dumptui.tui.widgets.heatmap import Heatmap
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot import Band, Plot, Series
 
-# Fields with a sign: shaded on two hues around zero. imp_ratio is shaded by its logarithm, full at e and 1/e.
-SIGNED = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
 LABELS = {
     "lp_diff": "Δ",
     "imp_ratio": "ratio",
@@ -42,8 +41,6 @@ LABELS = {
 }
 MEANING = {"lp_diff": "train - rollout log-prob", "imp_ratio": "exp(train - rollout log-prob)"}
 KIND_BANDS = {PROMPT: "prompt", MASKED: "masked", MISSING: "missing"}
-
-Floats = npt.NDArray[np.float64]
 
 
 class TokensPane(Vertical):
@@ -96,6 +93,10 @@ loss mask is 1 and both log-probs are there.
     def view(self) -> SampleView | None:
         return None if self.opened is None else self.opened.view
 
+    def go_to(self, position: int) -> None:
+        """Put the cursor on a token of the sample on show, by its absolute position; one beyond its ends is the end."""
+        self.query_one("#text", Heatmap).goto(position)
+
     def clear(self, reason: str) -> None:
         """Another step is open: no sample of it has been asked for yet."""
         self.opened = None
@@ -138,21 +139,21 @@ loss mask is 1 and both log-probs are there.
     def _show_statistic(self, cursor: int) -> None:
         assert self.opened is not None
         view = self.opened.view
-        scale = self.opened.scales.get(self.statistic, (0.0, 0.0))
+        scale = None if self.statistic == "imp_ratio" else self.opened.scales.get(self.statistic)
         heat = self.query_one("#text", Heatmap)
         kinds = view.kinds(self.statistic)
         heat.show(
             view.texts,
             shades(view, self.statistic, scale),
             kinds,
-            diverging=self.statistic in SIGNED,
+            diverging=is_diverging(self.statistic, scale or (0.0, 0.0)),
             cursor=cursor,
         )
         self.query_one("#tokens-shade", Line).say(self._shade_line(view, scale))
         self._draw_chart(view, kinds)
         self._show_token(heat.cursor)
 
-    def _shade_line(self, view: SampleView, scale: tuple[float, float]) -> Text:
+    def _shade_line(self, view: SampleView, scale: Range | None) -> Text:
         field = view.fields.get(self.statistic)
         if field is None or field.values is None:
             return Text("no per-token statistic is dumped for this sample", "bold")
@@ -165,7 +166,9 @@ loss mask is 1 and both log-probs are there.
             text.append(f": {visible(field.reason)}", "bold")
         if field.state not in ("ok", "partial"):
             return text
-        text.append(worst_text(view, self.statistic)).append(f" · {span_text(self.statistic, scale)} · ")
+        text.append(worst_text(view, self.statistic)).append(
+            f" · scale of the step {span_text(self.statistic, scale)} · "
+        )
         return text.append_text(self.query_one("#text", Heatmap).legend())
 
     def _draw_chart(self, view: SampleView, kinds: npt.NDArray[np.uint8]) -> None:
@@ -233,35 +236,14 @@ loss mask is 1 and both log-probs are there.
         self.app.push_screen(Choose("shade and chart by", choices, self.statistic), chosen)
 
 
-def shades(view: SampleView, name: str, scale: tuple[float, float]) -> Floats:
-    """Per token in [-1, 1], for magnitudes in [0, 1], NaN where there is no value; low log-probs are the strongest."""
+def shades(view: SampleView, name: str, span: Range | None) -> Floats:
+    """Per token of the sample; NaN where there is no value."""
     out = np.full(len(view.texts), np.nan)
     field = view.fields.get(name)
-    if field is None:
-        return out
-    values = field.values.astype(np.float64)
-    if name == "imp_ratio":
-        with np.errstate(divide="ignore"):
-            shade = np.log(np.maximum(values, 1e-6))
-    elif name in SIGNED:
-        shade = values / max(*map(abs, scale), 1e-9)
-    else:
-        low, high = scale
-        shade = (values - low) / max(high - low, 1e-9)
-        shade = np.clip(1 - shade if name.endswith("log_probs") else shade, 0, 1)
-    start = view.sample.prompt_length
-    room = len(out) - start
-    out[start:] = np.clip(shade, -1, 1)[:room]
+    if field is not None:
+        start = view.sample.prompt_length
+        out[start:] = scales.shades(name, field.values, span)[: len(out) - start]
     return out
-
-
-def span_text(name: str, scale: tuple[float, float]) -> str:
-    """What the ends of the shades stand for; `scale` is the range of the field over the step."""
-    if name == "imp_ratio":
-        return "full at e and 1/e"
-    if name in SIGNED:
-        return f"scale of the step ±{number(max(map(abs, scale)))}"
-    return f"scale of the step {number(scale[0])} to {number(scale[1])}"
 
 
 def worst_text(view: SampleView, name: str) -> str:

@@ -16,6 +16,7 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -23,6 +24,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip, visible
+from dumptui.tui import scales
 
 PROMPT, TRAINED, MASKED, MISSING = range(4)
 
@@ -100,12 +102,10 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
     ]
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *("heatmap--positive", "heatmap--negative", "heatmap--magnitude"),
         *("heatmap--prompt", "heatmap--masked", "heatmap--missing"),
         *("heatmap--mark", "heatmap--cursor"),
     }
 
-    # Orange against blue is told apart in the three common colour blindnesses; red against green is not.
     DEFAULT_CSS = """
     Heatmap {
         background: $surface;
@@ -113,25 +113,20 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         overflow-x: hidden;
         scrollbar-gutter: stable;
         scrollbar-size-vertical: 1;
-        & > .heatmap--positive { background: #d9730d; }
-        & > .heatmap--negative { background: #1f78d1; }
-        & > .heatmap--magnitude { background: #d9730d; }
         & > .heatmap--prompt { color: $text-muted; text-style: dim; }
         & > .heatmap--masked { color: $text-muted; text-style: dim italic; }
         & > .heatmap--missing { color: $text-muted; }
         & > .heatmap--mark { background: #ffe14d; color: #000000; text-style: bold italic; }
         & > .heatmap--cursor { text-style: bold reverse; }
-        &:ansi {
-            & > .heatmap--positive { background: ansi_yellow; color: ansi_black; }
-            & > .heatmap--negative { background: ansi_blue; color: ansi_bright_white; }
-            & > .heatmap--magnitude { background: ansi_yellow; color: ansi_black; }
-            & > .heatmap--mark { background: ansi_bright_green; color: ansi_black; text-style: bold italic; }
-        }
+        &:ansi > .heatmap--mark { background: ansi_bright_green; color: ansi_black; text-style: bold italic; }
     }
     """
 
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
     """The token under the cursor, kept within the text; 0 when there is none."""
+
+    pair: reactive[str] = reactive(scales.DEFAULT_PAIR, repaint=False, init=False)
+    """Which hues stand for the values: a name of `scales.PAIRS`."""
 
     @dataclass
     class Moved(Message):
@@ -264,6 +259,10 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         self._strips.clear()
         self._palette.clear()
 
+    def watch_pair(self) -> None:
+        self.notify_style_update()
+        self.refresh()
+
     def _styles(self) -> dict[int, Style]:
         """The style of each look; made once a theme, as blending 16 shades takes longer than a line."""
         if not self._palette:
@@ -277,16 +276,16 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
     def _shade(self, level: int) -> Style:
         if not level:
             return self.rich_style
-        name = "negative" if level < 0 else "positive" if self._diverging else "magnitude"
-        hot = self.get_component_styles(f"heatmap--{name}")
-        strong = abs(level) >= STRONG
+        hues = scales.hues(self.pair, ansi=self.app.native_ansi_color)
+        hue = hues.negative if level < 0 else hues.positive if self._diverging else hues.magnitude
+        hot, strong = Color.parse(hue.background), abs(level) >= STRONG
         sign = Style(bold=strong and level > 0, underline=strong and level < 0)
-        if hot.background.ansi is not None:  # 16 colours don't blend: a hue of text, then of background
+        if hot.ansi is not None:  # 16 colours don't blend: a hue of text, then of background
             if strong:
-                return sign + Style(color=hot.color.rich_color, bgcolor=hot.background.rich_color)
-            return self.rich_style + Style(color=hot.background.rich_color)
+                return sign + Style(color=Color.parse(hue.text).rich_color, bgcolor=hot.rich_color)
+            return self.rich_style + Style(color=hot.rich_color)
         _, base = self.background_colors
-        background = base.blend(hot.background, abs(level) / SHADES)
+        background = base.blend(hot, abs(level) / SHADES)
         return sign + Style(color=background.get_contrast_text().rich_color, bgcolor=background.rich_color)
 
     def _token_style(self, index: int) -> Style:
