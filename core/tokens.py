@@ -36,7 +36,8 @@ class Vocabulary:
     def __init__(self, tokenizer: Tokenizer, decoder: str) -> None:
         self._tokenizer = tokenizer
         self._decoder = decoder
-        self._added = {int(token) for token in tokenizer.get_added_tokens_decoder()}
+        self.added = frozenset(int(token) for token in tokenizer.get_added_tokens_decoder())
+        """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
         self._pieces: dict[int, bytes | str] = {}
 
     @classmethod
@@ -55,21 +56,12 @@ class Vocabulary:
             raise DumpError(path, f"no tokenizer that can be read: {error}") from error
 
     def texts(self, ids: Iterable[int]) -> list[str]:
-        """A text a token.
+        """A text a token, see `join_pieces`."""
+        return join_pieces(self.pieces(ids))
 
-        A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
-        """
-        pieces = [self._piece(token) for token in ids]
-        texts: list[str] = []
-        run: list[bytes] = []
-        for piece in pieces:
-            if isinstance(piece, bytes):
-                run.append(piece)
-                continue
-            texts += spread(run)
-            run = []
-            texts.append(piece)
-        return texts + list(spread(run))
+    def pieces(self, ids: Iterable[int]) -> list[bytes | str]:
+        """What each token stands for by itself: bytes where these may be part of a character."""
+        return [self._piece(token) for token in ids]
 
     def _piece(self, token: int) -> bytes | str:
         if token not in self._pieces:
@@ -80,7 +72,7 @@ class Vocabulary:
         piece = self._tokenizer.id_to_token(token) if 0 <= token < 2**32 else None
         if piece is None:
             return f"<id {token}>"
-        if token in self._added:
+        if token in self.added:
             return piece
         if "ByteLevel" in self._decoder:
             return bytes(_BYTES[c] for c in piece) if all(c in _BYTES for c in piece) else piece
@@ -89,6 +81,23 @@ class Vocabulary:
         if "WordPiece" in self._decoder:
             return piece[2:] if piece.startswith("##") else " " + piece
         return " " + piece if self._decoder == "null" else piece.replace("▁", " ").encode()
+
+
+def join_pieces(pieces: Iterable[bytes | str]) -> list[str]:
+    """A text a piece.
+
+    A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
+    """
+    texts: list[str] = []
+    run: list[bytes] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            run.append(piece)
+            continue
+        texts += spread(run)
+        run = []
+        texts.append(piece)
+    return texts + list(spread(run))
 
 
 def spread(pieces: Sequence[bytes]) -> Iterator[str]:

@@ -10,7 +10,9 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 
-from dumptui.tui.widgets.heatmap import MASKED, MISSING, PROMPT, SHADES, TRAINED, Heatmap, looks, wrap
+from dumptui.tui.widgets.flow import wrap
+from dumptui.tui.widgets.heatmap import Heatmap
+from dumptui.tui.widgets.looks import MASKED, MISSING, PROMPT, SHADES, TRAINED, looks
 
 HOSTILE = [
     "[/]",
@@ -132,7 +134,7 @@ async def test_shade_grows_with_the_value_and_changes_with_the_statistic() -> No
         await pilot.pause()
         assert app.style_of("low").bold
         assert not app.style_of("high").bold
-        assert "max" in app.heatmap.legend().plain
+        assert "max" in app.heatmap.scale_legend().plain
 
 
 async def test_search_hits_stand_out_until_other_tokens_are_shown() -> None:
@@ -152,11 +154,10 @@ async def test_the_legend_names_what_is_there() -> None:
     app = HeatmapApp()
     async with app.run_test(size=(60, 4)):
         app.show(["a", "b"], kind=[PROMPT, TRAINED])
-        assert "prompt" in app.heatmap.legend().plain
-        assert "masked" not in app.heatmap.legend().plain
+        assert app.heatmap.scale_legend().plain.split() == ["−", "0", "+"]
+        assert app.heatmap.kind_legend().plain == "prompt"
         app.show(["a", "b", "c"], [0, 0, NAN], [MASKED, MISSING, TRAINED])
-        assert app.heatmap.legend().plain.split() == ["−", "0", "+", "masked", "∅missing", "no", "value"]
-        assert "\n" not in app.heatmap.legend().plain
+        assert app.heatmap.kind_legend().plain == "masked  ∅missing  no value"
 
 
 async def test_keys_move_by_token_line_page_and_end() -> None:
