@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,18 @@ _BYTES = byte_characters()
 _LONE_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
+class _Known(dict[int, bytes | str]):
+    """Pieces by token id, looked up when first asked for: a sample of 100,000 tokens asks often."""
+
+    def __init__(self, look_up: Callable[[int], bytes | str]) -> None:
+        super().__init__()
+        self._look_up = look_up
+
+    def __missing__(self, token: int) -> bytes | str:
+        self[token] = self._look_up(token)
+        return self[token]
+
+
 class Vocabulary:
     """The pieces of a tokenizer: bytes where a piece may be part of a character, else text."""
 
@@ -38,7 +50,7 @@ class Vocabulary:
         self._decoder = decoder
         self.added = frozenset(int(token) for token in tokenizer.get_added_tokens_decoder())
         """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
-        self._pieces: dict[int, bytes | str] = {}
+        self._pieces = _Known(self._look_up)
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
@@ -61,12 +73,7 @@ class Vocabulary:
 
     def pieces(self, ids: Iterable[int]) -> list[bytes | str]:
         """What each token stands for by itself: bytes where these may be part of a character."""
-        return [self._piece(token) for token in ids]
-
-    def _piece(self, token: int) -> bytes | str:
-        if token not in self._pieces:
-            self._pieces[token] = self._look_up(token)
-        return self._pieces[token]
+        return list(map(self._pieces.__getitem__, ids))
 
     def _look_up(self, token: int) -> bytes | str:
         piece = self._tokenizer.id_to_token(token) if 0 <= token < 2**32 else None
@@ -88,16 +95,35 @@ def join_pieces(pieces: Iterable[bytes | str]) -> list[str]:
 
     A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
     """
+    whole = _Whole()
     texts: list[str] = []
-    run: list[bytes] = []
+    run: list[bytes] = []  # since the last piece that is whole characters: no character reaches over that
     for piece in pieces:
-        if isinstance(piece, bytes):
-            run.append(piece)
+        text = whole[piece]
+        if text is None:
+            run.append(piece)  # type: ignore[arg-type]
             continue
-        texts += spread(run)
-        run = []
-        texts.append(piece)
+        if run:
+            texts += spread(run)
+            run = []
+        texts.append(text)
     return texts + list(spread(run))
+
+
+class _Whole(dict[bytes | str, str | None]):
+    """The text of pieces that are whole characters, None for those that are not."""
+
+    def __missing__(self, piece: bytes | str) -> str | None:
+        self[piece] = piece if isinstance(piece, str) else whole_text(piece)
+        return self[piece]
+
+
+def whole_text(piece: bytes) -> str | None:
+    """The text of one or more whole characters."""
+    try:
+        return piece.decode() or None
+    except UnicodeDecodeError:
+        return None
 
 
 def spread(pieces: Sequence[bytes]) -> Iterator[str]:

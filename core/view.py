@@ -71,13 +71,13 @@ class SampleView:
             return None
         return float(field.values[at])
 
-    def worst(self, name: str = "lp_diff") -> Array:
+    def worst(self, name: str = "lp_diff", most: int | None = None) -> Ints:
         """Positions with a value of the field, the worst first; NaN and infinite values before all."""
         field = self.fields.get(name)
         if field is None:
             return np.empty(0, np.int64)
         at = np.flatnonzero(field.there)
-        return at[order(name, field.values[at])] + self.sample.prompt_length
+        return at[order(name, field.values[at], most)] + self.sample.prompt_length
 
     def span(self, name: str, start: int = 0, stop: int | None = None) -> tuple[float, float]:
         """The range of a field's finite values at absolute positions [start, stop); (0, 0) without any."""
@@ -87,6 +87,11 @@ class SampleView:
         values = np.empty(0) if field is None else field.values[part][field.there[part]]
         values = values[np.isfinite(values)]
         return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+
+    @property
+    def borders(self) -> tuple[list[int], list[int]]:
+        """The positions at which turns but the first begin, and chunks."""
+        return self.turns[1:].tolist(), [] if self.chunks is None else self.chunks.edges.tolist()
 
     def masked(self, position: int) -> bool:
         at = position - self.sample.prompt_length

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 
-from dumptui.tui.widgets.flow import wrap
+from dumptui.tui.widgets.flow import Flow, wrap
 from dumptui.tui.widgets.heatmap import Heatmap
 from dumptui.tui.widgets.looks import MASKED, MISSING, PROMPT, SHADES, TRAINED, looks
 
@@ -54,7 +54,7 @@ class HeatmapApp(App[None]):
     ) -> None:
         values = np.zeros(len(texts)) if shade is None else np.array(shade, float)
         kinds = np.full(len(texts), TRAINED) if kind is None else np.array(kind)
-        self.heatmap.show(texts, values, kinds.astype(np.uint8), diverging=diverging, cursor=cursor)
+        self.heatmap.show(Flow(texts), values, kinds.astype(np.uint8), diverging=diverging, cursor=cursor)
 
     def lines(self) -> list[str]:
         return [strip.text for strip in self.screen._compositor.render_strips()]
@@ -291,7 +291,7 @@ tokens = st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=60)
 @given(tokens, st.integers(1, 25))
 def test_every_token_is_in_one_line_and_lines_fit(tokens: list[tuple[int, bool]], columns: int) -> None:
     widths, breaks = [width for width, _ in tokens], [ends for _, ends in tokens]
-    starts = wrap(widths, breaks, columns)
+    starts = wrap([0, *accumulate(widths)], [index for index, ends in enumerate(breaks) if ends], columns)
     lines = [range(first, end) for first, end in pairwise(starts)]
     assert [token for line in lines for token in line] == list(range(len(tokens)))
     for number, line in enumerate(lines):

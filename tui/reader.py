@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 
+import numpy as np
 from textual.message import Message
 
 from dumptui.core import tables
@@ -27,6 +28,8 @@ from dumptui.core.token_search import BadPattern, find
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import SampleView, view_sample
 from dumptui.core.workers import Workers
+from dumptui.tui.widgets.flow import Flow
+from dumptui.tui.widgets.frame import FINE_MARK, MARK
 
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
 
@@ -71,6 +74,7 @@ class Opened(Message):
     key: StepKey
     position: int
     view: SampleView
+    flow: Flow
     surveys: dict[str, Survey]
 
 
@@ -251,11 +255,12 @@ class Reader:
             self._step, self._surveys = step, {}
         try:
             view = view_sample(step, position, self._words())
+            flow = flow_of(view)
         except Exception as error:  # a file that changed meanwhile, or a defect: it costs the sample only
             problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
             self._post(Unopened(f"the sample can't be shown: {problem}"))
             return
-        self._post(Opened(step.files.key, position, view, dict(self._surveys)))
+        self._post(Opened(step.files.key, position, view, flow, dict(self._surveys)))
 
     def _survey(self, step: Step, name: str) -> None:
         if step is self._step and name in self._surveys:
@@ -363,6 +368,14 @@ class Reader:
     def _soon(self, call: Callable[..., None], *args: object) -> None:
         with contextlib.suppress(RuntimeError):  # closed meanwhile
             self._pool.submit(call, *args)
+
+
+def flow_of(view: SampleView) -> Flow:
+    """The text of a sample as it is shown, with its turns and chunks."""
+    turns, edges = view.borders
+    signs = dict.fromkeys(edges, FINE_MARK) | dict.fromkeys(turns, MARK)
+    borders = {at: sign for at, sign in signs.items() if at < len(view.texts)}
+    return Flow(view.texts, frozenset(np.flatnonzero(view.special).tolist()), borders)
 
 
 class Recent:

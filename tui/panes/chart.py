@@ -44,7 +44,7 @@ class TokenChart(Vertical):
         shown = [line_of(view, name)] if name in view.fields else []
         if second is not None and second in view.fields:
             shown.append(line_of(view, second)._replace(component="second", style="dots", axis="right"))
-        turns, edges = marks(view)
+        turns, edges = view.borders
         self.plot.show(
             *shown,
             x_range=(0.0, float(max(len(view.texts) - 1, 1))),
@@ -75,11 +75,6 @@ class TokenChart(Vertical):
 def line_of(view: SampleView, name: str) -> Series:
     start, values = view.sample.prompt_length, view.fields[name].values.astype(np.float64)
     return Series(name, np.arange(start, start + len(values), dtype=np.float64), values)
-
-
-def marks(view: SampleView) -> tuple[list[float], list[float]]:
-    """Where turns but the first begin, and chunks."""
-    return (view.turns[1:].tolist(), [] if view.chunks is None else view.chunks.edges.tolist())
 
 
 def absence(view: SampleView, name: str) -> str:

@@ -14,12 +14,12 @@ from textual.reactive import var
 from dumptui.core.text import visible
 from dumptui.core.view import SampleView
 from dumptui.tui import scales
-from dumptui.tui.panes.chart import TokenChart, marks
+from dumptui.tui.panes.chart import TokenChart
 from dumptui.tui.reader import Opened, Surveyed
 from dumptui.tui.scales import Floats, Range
 from dumptui.tui.token_text import absence, by_interest, statistic_text, title, token_line, worst_text
 from dumptui.tui.walk import Search, Walk
-from dumptui.tui.widgets.frame import FINE_MARK, MARK
+from dumptui.tui.widgets.flow import Flow
 from dumptui.tui.widgets.heatmap import Heatmap
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot import Plot
@@ -94,7 +94,7 @@ class TokenView(Vertical):
         self.opened = self.awaited = None
         self.walk = Walk()
         self.heat.empty = visible(reason)
-        self.heat.show([], np.empty(0), np.empty(0, np.uint8), diverging=True, cursor=0)
+        self.heat.show(Flow(), np.empty(0), np.empty(0, np.uint8), diverging=True, cursor=0)
         for name in ("#tokens-title", "#tokens-shade", "#token"):
             self.query_one(name, Line).say("")
         self.chart.clear()
@@ -160,13 +160,11 @@ class TokenView(Vertical):
         shade, diverging = self._shades()
         with self.prevent(Heatmap.Scrolled):
             self.heat.show(
-                view.texts,
+                self.opened.flow,
                 shade,
                 view.kinds(name),
                 diverging=diverging,
                 cursor=cursor,
-                special=frozenset(np.flatnonzero(view.special).tolist()),
-                borders=borders(view),
             )
         if self.search.hits:
             self.heat.mark(self.search.tokens)
@@ -230,7 +228,7 @@ class TokenView(Vertical):
         text.append_text(statistic_text(self.view, name))
         if (field := self.view.fields.get(name)) is not None and field.usable:
             text.append(f" · scale of the {said} {scales.span_text(name, span)} ").append_text(self.heat.scale_legend())
-            text.append(worst_text(self.view, name, self.walk.order[:3].tolist()))
+            text.append(worst_text(self.view, name, self.view.worst(name, 3).tolist()))
             text.append(" · ").append_text(self.heat.kind_legend())
         self.query_one("#tokens-shade", Line).say(text)
 
@@ -256,10 +254,3 @@ class TokenView(Vertical):
         if self.view is not None and self.view.texts:
             self.query_one("#token", Line).say(token_line(self.view, position))
             self.chart.plot.cursor = float(position)
-
-
-def borders(view: SampleView) -> dict[int, str]:
-    """The sign before each token that begins a turn or a chunk."""
-    turns, edges = marks(view)
-    signs = {int(at): FINE_MARK for at in edges} | {int(at): MARK for at in turns}
-    return {at: sign for at, sign in signs.items() if at < len(view.texts)}

@@ -13,50 +13,67 @@ MISSING_SIGN = "∅"
 SPECIAL_QUOTES = "«»"  # what tells <|im_end|> from the same text spelled out
 
 
-def wrap(widths: Sequence[int], breaks: Sequence[bool], columns: int) -> list[int]:
+def wrap(offsets: Sequence[int], breaks: Sequence[int], columns: int) -> list[int]:
     """The first token of each line, and their number as an end mark: line i is `starts[i]:starts[i + 1]`.
 
-    A line ends after a token of `breaks`, or before the token that would make it wider than `columns`.
+    A line ends after a token of `breaks`, or before the token that would make it wider than `columns`. `offsets` are
+    the cells before each token and in all.
     """
     starts: list[int] = []
-    used = columns
-    for index, width in enumerate(widths):
-        if used + width > columns or not used:
-            starts.append(index)
-            used = 0
-        used = columns if breaks[index] else used + width
-    return [*starts, len(widths)]
+    start, count = 0, len(offsets) - 1
+    ends = iter([*breaks, count])
+    forced = next(ends)
+    while start < count:
+        starts.append(start)
+        fits = bisect_right(offsets, offsets[start] + columns, start + 2, min(start + columns, count) + 1) - 1
+        start = min(fits, forced + 1)
+        while forced < start:
+            forced = next(ends)
+    return [*starts, count]
+
+
+Face = tuple[str, int, bool]
+"""What stands for a token: visible text, its cells, and whether the line ends after it."""
+
+
+class _Faces(dict[str, Face]):
+    """By raw text: many of 100,000 tokens are alike."""
+
+    def __missing__(self, text: str) -> Face:
+        if text.isascii() and text.isprintable() and text:
+            self[text] = text, len(text), False
+        else:
+            label = visible(text) or EMPTY_TOKEN
+            self[text] = label, cell_width(label), "\n" in text
+        return self[text]
 
 
 class Flow:
-    """The lines of some tokens.
+    """The lines of some tokens. Making one takes 0.1 s for 100,000: do it before they are shown.
 
     Args:
         texts: raw, one a token.
-        missing, special: indices of tokens to be told apart by a sign.
+        special: indices of tokens to stand in quotes.
         borders: a glyph of one cell to put before a token, by index.
     """
 
     def __init__(
-        self,
-        texts: Sequence[str] = (),
-        missing: Set[int] = frozenset(),
-        special: Set[int] = frozenset(),
-        borders: Mapping[int, str] | None = None,
+        self, texts: Sequence[str] = (), special: Set[int] = frozenset(), borders: Mapping[int, str] | None = None
     ) -> None:
-        faces = {text: visible(text) or EMPTY_TOKEN for text in set(texts)}
-        self.labels = [faces[text] for text in texts]
+        faces = list(map(_Faces().__getitem__, texts))
+        self.labels = [label for label, _, _ in faces]
+        self._widths = [width for _, width, _ in faces]
+        self._breaks = [index for index, (_, _, breaks) in enumerate(faces) if breaks]
+        self.special = special
+        self.borders = dict(borders or {})
+        self.missing: Set[int] = frozenset()
         for index in special:
             self.labels[index] = self.labels[index].join(SPECIAL_QUOTES)
-        for index in missing:
-            self.labels[index] = MISSING_SIGN + self.labels[index]
-        self.borders = dict(borders or {})
-        widths = {label: cell_width(label) for label in set(self.labels)}
-        self._widths = [widths[label] for label in self.labels]
+            self._widths[index] += 2
         for index in self.borders:
             self._widths[index] += 1
-        self._breaks = ["\n" in text for text in texts]
         self._offsets = [0, *accumulate(self._widths)]
+        self._columns = -1
         self.starts = [0]
         """The first token of each line, and their number as an end mark."""
 
@@ -67,8 +84,22 @@ class Flow:
     def lines(self) -> int:
         return len(self.starts) - 1
 
+    def mark_missing(self, indices: Set[int]) -> None:
+        """These tokens, and no others, get the sign of what is not there."""
+        if indices != self.missing:
+            for index in indices ^ self.missing:
+                self._widths[index] += 1 if index in indices else -1
+            self.missing = indices
+            self._offsets = [0, *accumulate(self._widths)]
+            self._columns = -1
+
+    def label(self, index: int) -> str:
+        return MISSING_SIGN * (index in self.missing) + self.labels[index]
+
     def wrap(self, columns: int) -> None:
-        self.starts = wrap(self._widths, self._breaks, max(1, columns))
+        if columns != self._columns:
+            self._columns = columns
+            self.starts = wrap(self._offsets, self._breaks, max(1, columns))
 
     def line_of(self, index: int) -> int:
         return bisect_right(self.starts, index, 0, self.lines) - 1

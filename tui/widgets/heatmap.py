@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -135,7 +135,6 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(**widget)
         self.empty = empty
         self.flow = Flow()
-        self._special: Set[int] = frozenset()
         self._kind: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._looks: list[int] = []
         self._diverging = True
@@ -149,26 +148,22 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
 
     def show(
         self,
-        texts: Sequence[str],
+        flow: Flow,
         shade: npt.NDArray[np.floating],
         kind: npt.NDArray[np.uint8],
         *,
         diverging: bool,
         cursor: int | None = None,
-        special: Set[int] = frozenset(),
-        borders: Mapping[int, str] | None = None,
     ) -> None:
-        """Show other tokens: their raw `texts`, and as many of `shade` and `kind`.
+        """Show other tokens, or the same ones anew.
 
-        `shade` is in [-1, 1], or in [0, 1] if not diverging, and NaN without a value; `kind` is 0 prompt, 1
-        trained, 2 masked, 3 missing from the dump. `special` tokens stand in quotes, `borders` are glyphs before
-        tokens. The cursor goes to `cursor`, or keeps its index; Moved is posted only if that changes. Marks are
-        dropped.
+        `shade` and `kind` have a value a token: `shade` in [-1, 1], or in [0, 1] if not diverging, and NaN without a
+        value; `kind` is 0 prompt, 1 trained, 2 masked, 3 missing from the dump. The cursor goes to `cursor`, or keeps
+        its index; Moved is posted only if that changes. Marks are dropped.
         """
-        missing = frozenset(np.flatnonzero(kind == MISSING).tolist())
-        self.flow = Flow(texts, missing, special, borders)
+        self.flow = flow
+        self.flow.mark_missing(frozenset(np.flatnonzero(kind == MISSING).tolist()))
         self._kind = kind
-        self._special = special
         self._marked = frozenset()
         self._goal = None
         self.reshade(shade, diverging=diverging)
@@ -264,7 +259,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _token_style(self, index: int) -> Style:
         style = self._styles()[self._looks[index]]
-        if index in self._special and not is_shaded(self._looks[index]):
+        if index in self.flow.special and not is_shaded(self._looks[index]):
             style += self.get_component_rich_style("heatmap--special", partial=True)
         if index in self._marked:
             style += self.get_component_rich_style("heatmap--mark", partial=True)
@@ -293,7 +288,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
                 border = self.get_component_rich_style("heatmap--border")
                 segments.append(Segment(clip(self.flow.borders[index], room), border))
                 room -= 1
-            label = clip(self.flow.labels[index], room)
+            label = clip(self.flow.label(index), room)
             segments.append(Segment(label, self._token_style(index)))
             room -= cell_width(label)
         segments.append(Segment(" " * room, self.rich_style))
