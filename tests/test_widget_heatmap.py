@@ -10,6 +10,7 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 
+from dumptui.tui.scales import PAIRS, Hue, Hues
 from dumptui.tui.widgets.flow import Flow, wrap
 from dumptui.tui.widgets.heatmap import Heatmap
 from dumptui.tui.widgets.looks import MASKED, MISSING, PROMPT, SHADES, TRAINED, looks
@@ -34,10 +35,14 @@ class HeatmapApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.moves: list[int] = []
+        self.scrolls = 0
         self.heatmap = Heatmap(empty="the tokens are not dumped")
 
     def compose(self) -> ComposeResult:
         yield self.heatmap
+
+    def on_heatmap_scrolled(self) -> None:
+        self.scrolls += 1
 
     def on_heatmap_moved(self, message: Heatmap.Moved) -> None:
         assert message.control is self.heatmap
@@ -148,6 +153,52 @@ async def test_search_hits_stand_out_until_other_tokens_are_shown() -> None:
         app.show(["at", "hit"])
         await pilot.pause()
         assert not app.style_of("hit").italic
+
+
+async def test_special_tokens_and_borders_are_signs_that_take_cells() -> None:
+    app = HeatmapApp()
+    async with app.run_test(size=(14, 4)) as pilot:
+        flow = Flow(["<|im_end|>", "abc", " d"], special={0}, borders={1: "│", 2: "┊"})
+        app.heatmap.show(flow, np.zeros(3), np.full(3, TRAINED, np.uint8), diverging=True)
+        await pilot.pause()
+        assert [line.rstrip() for line in app.lines()[:2]] == ["«<|im_end|>»", "│abc┊ d"]
+        await pilot.click(offset=(5, 1))
+        assert app.moves == [2]
+
+
+async def test_missing_tokens_differ_from_statistic_to_statistic() -> None:
+    app = HeatmapApp()
+    flow = Flow(["a", "b", "c"])
+    async with app.run_test(size=(20, 4)) as pilot:
+        for kinds, line in (([1, 3, 3], "a∅b∅c"), ([3, 1, 1], "∅abc"), ([1, 1, 1], "abc")):
+            app.heatmap.show(flow, np.zeros(3), np.array(kinds, np.uint8), diverging=True)
+            await pilot.pause()
+            assert app.lines()[0].rstrip() == line
+
+
+async def test_what_is_on_screen_is_told_when_it_changes() -> None:
+    app = HeatmapApp()
+    async with app.run_test(size=(22, 5)) as pilot:
+        app.show(words(300))
+        await pilot.pause()
+        assert app.heatmap.on_screen == range(15)
+        app.scrolls = 0
+        await pilot.press("pagedown")
+        assert app.heatmap.on_screen == range(15, 30)
+        assert app.scrolls == 1
+
+
+async def test_another_pair_of_hues_is_shown_at_once() -> None:
+    app = HeatmapApp()
+    async with app.run_test(size=(20, 4)) as pilot:
+        app.show([".", "up"], [0, 1.0])
+        await pilot.pause()
+        before = app.style_of("up").bgcolor
+        PAIRS["test"] = Hues(Hue("#000011"), Hue("#110000"), Hue("#001100"))
+        app.heatmap.pair = "test"
+        await pilot.pause()
+        assert app.style_of("up").bgcolor != before
+        del PAIRS["test"]
 
 
 async def test_the_legend_names_what_is_there() -> None:

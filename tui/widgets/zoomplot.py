@@ -17,8 +17,8 @@ PAN = 0.4  # of what is in view
 
 
 class ZoomPlot(Plot):
-    """A window on the x axis: it follows the cursor, and stays when other series are shown, whose y axes are fitted to
-    it.
+    """A window on an x axis of whole numbers: it follows the cursor, and stays when other series are shown, whose y
+    axes are fitted to it.
 
     The wheel zooms about the mouse, with shift it pans; a drag zooms to what it covers; a double click shows all.
 
@@ -40,6 +40,8 @@ class ZoomPlot(Plot):
 
     @window.setter
     def window(self, window: Range | None) -> None:
+        if window is not None:
+            window = float(round(window[0])), float(round(window[1]))
         if window != self._window:
             self._window = window
             self._redraw()
