@@ -66,7 +66,7 @@ async def test_the_window_stays_when_another_series_is_shown() -> None:
         window = app.plot.window
         shown = await drawn(app, pilot, Series("z", np.arange(1000), np.arange(1000) / 1000), cursor=100)
         assert app.plot.window == window
-        assert shown[0].startswith("0.189┤")
+        assert shown[0].startswith("0.19┤")
 
 
 async def test_panning_ends_at_the_ends_and_the_cursor_draws_the_window_along() -> None:
