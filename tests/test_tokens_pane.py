@@ -130,7 +130,7 @@ async def test_two_statistics_have_an_axis_each(session: Session) -> None:
     app, pilot = session
     await press(pilot, "M")
     await choose(pilot, "entropy")
-    await until_shown(pilot, "lp_diff on the left axis, entropy on the right one (dots)", "├")
+    await until_shown(pilot, "lp_diff (left) and entropy (right, dots) against position", "├")
     await press(pilot, "M")
     await choose(pilot, "no second")
     await until(pilot, lambda: "├" not in text(app))

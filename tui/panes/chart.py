@@ -59,9 +59,9 @@ class TokenChart(Vertical):
     def _title(self, view: SampleView, name: str, second: str | None) -> Text:
         text = Text().append(visible(name), "bold")
         if second is not None:
-            text.append(" on the left axis, ").append(visible(second), "bold").append(" on the right one (dots)")
+            text.append(" (left) and ").append(visible(second), "bold").append(" (right, dots)")
             if (field := view.fields.get(second)) is not None and not field.usable:
-                text.append(f", which is {field.state}: {visible(field.reason or '')}")
+                text.append(f", {field.state}: {visible(field.reason or '')},")
         text.append(" against position")
         kinds = dict.fromkeys(band.kind for band in self.plot.picture.bands)
         signs = {"prompt": "▒ prompt", "masked": "░ masked", "missing": "╱ missing"}

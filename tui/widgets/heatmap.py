@@ -55,7 +55,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
     | masked | muted | dim italic, never shaded |
     | missing | muted | `∅` before it |
     | trained, shade NaN | as missing | struck through |
-    | special | accent | in « » |
+    | special | another hue | in « » |
     | first of a turn or chunk | | `│` or `┊` before it |
     | marked (search) | yellow | bold italic |
     | under the cursor | reverse | bold reverse |
@@ -94,7 +94,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         & > .heatmap--prompt { color: $text-muted; text-style: dim; }
         & > .heatmap--masked { color: $text-muted; text-style: dim italic; }
         & > .heatmap--missing { color: $text-muted; }
-        & > .heatmap--special { color: $text-accent; }
+        & > .heatmap--special { color: $text-secondary; }
         & > .heatmap--border { color: $text-primary; text-style: bold; }
         & > .heatmap--mark { background: #ffe14d; color: #000000; text-style: bold italic; }
         & > .heatmap--cursor { text-style: bold reverse; }
