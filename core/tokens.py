@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dumptui.core.errors import DumpError
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -30,14 +32,14 @@ _BYTES = byte_characters()
 _LONE_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
-class _Known(dict[int, bytes | str]):
-    """Pieces by token id, looked up when first asked for: a sample of 100,000 tokens asks often."""
+class _Known(dict[int, T]):
+    """What is to be known of token ids, looked up when first asked for: a sample of 100,000 tokens asks often."""
 
-    def __init__(self, look_up: Callable[[int], bytes | str]) -> None:
+    def __init__(self, look_up: Callable[[int], T]) -> None:
         super().__init__()
         self._look_up = look_up
 
-    def __missing__(self, token: int) -> bytes | str:
+    def __missing__(self, token: int) -> T:
         self[token] = self._look_up(token)
         return self[token]
 
@@ -51,6 +53,7 @@ class Vocabulary:
         self.added = frozenset(int(token) for token in tokenizer.get_added_tokens_decoder())
         """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
         self._pieces = _Known(self._look_up)
+        self._wholes = _Known(lambda token: whole_text(self._pieces[token]))
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
@@ -67,9 +70,22 @@ class Vocabulary:
         except Exception as error:  # tokenizers raises bare Exception for everything that is wrong with a file
             raise DumpError(path, f"no tokenizer that can be read: {error}") from error
 
-    def texts(self, ids: Iterable[int]) -> list[str]:
-        """A text a token, see `join_pieces`."""
-        return join_pieces(self.pieces(ids))
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """A text a token.
+
+        A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
+        """
+        texts: list[str] = []
+        run: list[bytes] = []  # since the last token of whole characters: no character reaches over that
+        for token, text in zip(ids, map(self._wholes.__getitem__, ids), strict=True):
+            if text is None:
+                run.append(self._pieces[token])  # type: ignore[arg-type]
+                continue
+            if run:
+                texts += spread(run)
+                run = []
+            texts.append(text)
+        return texts + list(spread(run))
 
     def pieces(self, ids: Iterable[int]) -> list[bytes | str]:
         """What each token stands for by itself: bytes where these may be part of a character."""
@@ -90,38 +106,10 @@ class Vocabulary:
         return " " + piece if self._decoder == "null" else piece.replace("▁", " ").encode()
 
 
-def join_pieces(pieces: Iterable[bytes | str]) -> list[str]:
-    """A text a piece.
-
-    A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
-    """
-    whole = _Whole()
-    texts: list[str] = []
-    run: list[bytes] = []  # since the last piece that is whole characters: no character reaches over that
-    for piece in pieces:
-        text = whole[piece]
-        if text is None:
-            run.append(piece)  # type: ignore[arg-type]
-            continue
-        if run:
-            texts += spread(run)
-            run = []
-        texts.append(text)
-    return texts + list(spread(run))
-
-
-class _Whole(dict[bytes | str, str | None]):
-    """The text of pieces that are whole characters, None for those that are not."""
-
-    def __missing__(self, piece: bytes | str) -> str | None:
-        self[piece] = piece if isinstance(piece, str) else whole_text(piece)
-        return self[piece]
-
-
-def whole_text(piece: bytes) -> str | None:
-    """The text of one or more whole characters."""
+def whole_text(piece: bytes | str) -> str | None:
+    """The text of a piece that is whole characters; None for one that may be a part of some."""
     try:
-        return piece.decode() or None
+        return piece if isinstance(piece, str) else piece.decode() or None
     except UnicodeDecodeError:
         return None
 

@@ -13,7 +13,7 @@ from dumptui.core.flat import Bools, Flat, State, ratio
 from dumptui.core.join import FIELDS, Step
 from dumptui.core.sample import Sample
 from dumptui.core.survey import order
-from dumptui.core.tokens import Vocabulary, join_pieces
+from dumptui.core.tokens import Vocabulary
 from dumptui.core.views import notes, shown
 
 PROMPT, TRAINED, MASKED, MISSING = range(4)
@@ -128,7 +128,7 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
     trained = mask.one(0)[0] if mask.states[0] == "ok" else None
     return SampleView(
         sample=sample,
-        texts=ids_as_text(ids) if vocabulary is None else join_pieces(pieces),
+        texts=ids_as_text(ids) if vocabulary is None else vocabulary.texts(ids),
         pieces=pieces,
         special=np.isin(sample.tokens, [] if vocabulary is None else list(vocabulary.added)),
         mask=trained,

@@ -137,12 +137,13 @@ def token_line(view: SampleView, position: int) -> Text:
 def token_text(view: SampleView, position: int) -> str:
     """The text of a token in quotes; of one that holds a part of a character, also its bytes."""
     text, piece = view.texts[position], view.pieces[position]
-    if text == CONTINUES and isinstance(piece, bytes):
-        begun = next((at for at in range(position, -1, -1) if view.texts[at] != CONTINUES), position)
-        return f'{CONTINUES} of "{visible(view.texts[begun][-1:])}" at #{begun}{GAP}bytes {piece.hex(" ")}'
     quoted = f'"{clip(visible(text), TOKEN_WIDTH)}"'
-    whole = isinstance(piece, str) or piece == text.encode("utf-8", "replace")
-    return quoted if whole else f"{quoted}{GAP}bytes {piece.hex(' ')}"  # type: ignore[union-attr]
+    if isinstance(piece, str) or piece == text.encode("utf-8", "replace"):
+        return quoted
+    if text == CONTINUES:
+        begun = next((at for at in range(position, -1, -1) if view.texts[at] != CONTINUES), position)
+        quoted = f'{CONTINUES} of "{visible(view.texts[begun][-1:])}" at #{begun}'
+    return f"{quoted}{GAP}bytes {piece.hex(' ')}"
 
 
 def statistic(view: SampleView, name: str, position: int) -> Text:

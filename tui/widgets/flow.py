@@ -32,19 +32,11 @@ def wrap(offsets: Sequence[int], breaks: Sequence[int], columns: int) -> list[in
     return [*starts, count]
 
 
-Face = tuple[str, int, bool]
-"""What stands for a token: visible text, its cells, and whether the line ends after it."""
+class _Labels(dict[str, str]):
+    """What is shown for a text that has to be made visible: many of 100,000 tokens are alike."""
 
-
-class _Faces(dict[str, Face]):
-    """By raw text: many of 100,000 tokens are alike."""
-
-    def __missing__(self, text: str) -> Face:
-        if text.isascii() and text.isprintable() and text:
-            self[text] = text, len(text), False
-        else:
-            label = visible(text) or EMPTY_TOKEN
-            self[text] = label, cell_width(label), "\n" in text
+    def __missing__(self, text: str) -> str:
+        self[text] = visible(text) or EMPTY_TOKEN
         return self[text]
 
 
@@ -60,10 +52,10 @@ class Flow:
     def __init__(
         self, texts: Sequence[str] = (), special: Set[int] = frozenset(), borders: Mapping[int, str] | None = None
     ) -> None:
-        faces = list(map(_Faces().__getitem__, texts))
-        self.labels = [label for label, _, _ in faces]
-        self._widths = [width for _, width, _ in faces]
-        self._breaks = [index for index, (_, _, breaks) in enumerate(faces) if breaks]
+        shown = _Labels()
+        self.labels = [text if text.isascii() and text.isprintable() and text else shown[text] for text in texts]
+        self._widths = [len(label) if label.isascii() else cell_width(label) for label in self.labels]
+        self._breaks = [index for index, text in enumerate(texts) if "\n" in text]
         self.special = special
         self.borders = dict(borders or {})
         self.missing: Set[int] = frozenset()
