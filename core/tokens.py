@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dumptui.core.errors import DumpError
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -30,14 +32,28 @@ _BYTES = byte_characters()
 _LONE_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
+class _Known(dict[int, T]):
+    """What is to be known of token ids, looked up when first asked for: a sample of 100,000 tokens asks often."""
+
+    def __init__(self, look_up: Callable[[int], T]) -> None:
+        super().__init__()
+        self._look_up = look_up
+
+    def __missing__(self, token: int) -> T:
+        self[token] = self._look_up(token)
+        return self[token]
+
+
 class Vocabulary:
     """The pieces of a tokenizer: bytes where a piece may be part of a character, else text."""
 
     def __init__(self, tokenizer: Tokenizer, decoder: str) -> None:
         self._tokenizer = tokenizer
         self._decoder = decoder
-        self._added = {int(token) for token in tokenizer.get_added_tokens_decoder()}
-        self._pieces: dict[int, bytes | str] = {}
+        self.added = frozenset(int(token) for token in tokenizer.get_added_tokens_decoder())
+        """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
+        self._pieces = _Known(self._look_up)
+        self._wholes = _Known(lambda token: whole_text(self._pieces[token]))
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
@@ -54,33 +70,32 @@ class Vocabulary:
         except Exception as error:  # tokenizers raises bare Exception for everything that is wrong with a file
             raise DumpError(path, f"no tokenizer that can be read: {error}") from error
 
-    def texts(self, ids: Iterable[int]) -> list[str]:
+    def texts(self, ids: Sequence[int]) -> list[str]:
         """A text a token.
 
         A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
         """
-        pieces = [self._piece(token) for token in ids]
         texts: list[str] = []
-        run: list[bytes] = []
-        for piece in pieces:
-            if isinstance(piece, bytes):
-                run.append(piece)
+        run: list[bytes] = []  # since the last token of whole characters: no character reaches over that
+        for token, text in zip(ids, map(self._wholes.__getitem__, ids), strict=True):
+            if text is None:
+                run.append(self._pieces[token])  # type: ignore[arg-type]
                 continue
-            texts += spread(run)
-            run = []
-            texts.append(piece)
+            if run:
+                texts += spread(run)
+                run = []
+            texts.append(text)
         return texts + list(spread(run))
 
-    def _piece(self, token: int) -> bytes | str:
-        if token not in self._pieces:
-            self._pieces[token] = self._look_up(token)
-        return self._pieces[token]
+    def pieces(self, ids: Iterable[int]) -> list[bytes | str]:
+        """What each token stands for by itself: bytes where these may be part of a character."""
+        return list(map(self._pieces.__getitem__, ids))
 
     def _look_up(self, token: int) -> bytes | str:
         piece = self._tokenizer.id_to_token(token) if 0 <= token < 2**32 else None
         if piece is None:
             return f"<id {token}>"
-        if token in self._added:
+        if token in self.added:
             return piece
         if "ByteLevel" in self._decoder:
             return bytes(_BYTES[c] for c in piece) if all(c in _BYTES for c in piece) else piece
@@ -89,6 +104,14 @@ class Vocabulary:
         if "WordPiece" in self._decoder:
             return piece[2:] if piece.startswith("##") else " " + piece
         return " " + piece if self._decoder == "null" else piece.replace("▁", " ").encode()
+
+
+def whole_text(piece: bytes | str) -> str | None:
+    """The text of a piece that is whole characters; None for one that may be a part of some."""
+    try:
+        return piece if isinstance(piece, str) else piece.decode() or None
+    except UnicodeDecodeError:
+        return None
 
 
 def spread(pieces: Sequence[bytes]) -> Iterator[str]:

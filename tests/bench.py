@@ -51,12 +51,15 @@ def main() -> None:
     idle(many, line)
     idle(long, line)
     landing(line)
+    asyncio.run(wide(made("wide", "--steps", "1", "--samples", "8", "--low", "100000", "--high", "100001")))
 
 
-def made(preset: str) -> Path:
-    if not (RUNS / preset).exists():
-        subprocess.run([sys.executable, CHECK / "make_run.py", RUNS / preset, "--preset", preset], check=True)
-    return RUNS / preset
+def made(name: str, *size: str) -> Path:
+    """A run of a given size, by default the preset of that name."""
+    if not (RUNS / name).exists():
+        words = size or ("--preset", name)
+        subprocess.run([sys.executable, CHECK / "make_run.py", RUNS / name, *words], check=True)
+    return RUNS / name
 
 
 def linked(source: Path, target: Path, steps: int) -> Path:
@@ -106,6 +109,10 @@ def keys(big: Path) -> None:
         line("key while BIG loads, worst of 20", worst(terminal, ["tab", "a", "m", "2", "1"] * 4), "50 ms")
         terminal.until("samples in")
         line("key in Rollout, worst of 20", worst(terminal, ["down", "up", "a", "m"] * 5), "50 ms")
+        terminal.press("enter", "enter")
+        terminal.until("scale of the step")
+        line("key in Tokens, worst of 30", worst(terminal, ["down", "]", "[", "s", "+", "0"] * 5), "50 ms")
+        line("page in Tokens, worst of 10", worst(terminal, ["pagedown", "pageup"] * 5), "50 ms 30 kB")
 
 
 def worst(terminal: Terminal, pressed: list[str]) -> str:
@@ -145,8 +152,29 @@ async def inside(big: Path) -> None:
             await press(pilot, "enter" if app.pane == "rollout" else "n")
             await until(pilot, lambda before=before: app.tokens.opened is not before)  # type: ignore[misc]
             opening.append((time.perf_counter() - begun) * 1000)
+        line("first sample of a loaded step", f"{opening[0]:.0f} ms", "60 ms")
         line("next sample of a loaded step, median", f"{statistics.median(opening):.0f} ms", "60 ms")
     line("memory after it", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB", "")
+
+
+async def wide(run: Path) -> None:
+    """Samples of 100,000 tokens."""
+    app = DumpTui(Run.open(run), StepKey(0))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.loaded is not None)
+        await press(pilot, "enter", "enter")
+        await until(pilot, lambda: app.tokens.opened is not None)
+        await asyncio.sleep(2)  # the survey of the step is another line's
+        opening = []
+        with stalls() as worst_stall:
+            for _ in range(5):
+                begun, before = time.perf_counter(), app.tokens.opened
+                app.action_sample(1)
+                await until(pilot, lambda before=before: app.tokens.opened is not before)  # type: ignore[misc]
+                await pilot.pause()
+                opening.append((time.perf_counter() - begun) * 1000)
+        line("a sample of 100,000 tokens, to its first paint", f"{statistics.median(opening):.0f} ms", "300 ms")
+        line("event loop, worst stall meanwhile", f"{worst_stall():.0f} ms", "30 ms")
 
 
 @contextmanager

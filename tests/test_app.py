@@ -302,13 +302,13 @@ async def test_all_columns_and_other_trends(session: Session) -> None:
 
 # Tokens -----------------------------------------------------------------------------------------------------------
 
-EVERY = ["Δ", "ratio", "trainer", "engine", "ref", "H", "adv", "return"]
+EVERY = ["Δ", "ratio", "trainer", "engine", "ref", "H", "adv", "cp", "of", "return"]
 
 
 async def test_statistics_of_the_tokens(session: Session) -> None:
     app, pilot = session
     await go(pilot, "3")
-    await until_shown(pilot, "lp_diff = train - rollout log-prob", "lp_diff against position", "worst #")
+    await until_shown(pilot, "lp_diff = trainer - engine", "lp_diff against position", "worst #")
     at = next(at for at, line in enumerate(lines(app)) if line.startswith(" #"))
     assert re.findall(r" ([^\W\d]+) +[-+]?\d", " ".join(lines(app)[at : at + 2]))[1:] == EVERY
     first, second = re.findall(r"worst #(\d+) [-+.\d]+, #(\d+)", text(app))[0]
@@ -321,14 +321,14 @@ async def test_statistics_of_the_tokens(session: Session) -> None:
     await go(pilot, "m")
     await until_shown(pilot, "shade and chart by")
     await choose(pilot, "entropy")
-    await until_shown(pilot, "entropy · worst #", "entropy against position")
+    await until_shown(pilot, "entropy · scale of the", "worst #", "entropy against position")
     await go(pilot, "n")
     await until_shown(pilot, "entropy against position")
     await click(pilot, chart, chart.size.width - 1, 3)
-    await until(pilot, lambda: heat.cursor == len(heat._labels) - 1)
+    await until(pilot, lambda: heat.cursor == len(heat.flow) - 1)
     await until_shown(pilot, f" #{heat.cursor} ")
     await go(pilot, "home")
-    assert re.search(r'#0  "<\|im_start\|>"  id \d+   prompt', text(app))
+    assert re.search(r'#0 "<\|im_start\|>"  id \d+  special  prompt', text(app))
     await click(pilot, heat, 3, 1)
     await until(pilot, lambda: heat.cursor > 0)
     assert chart.cursor == heat.cursor
@@ -389,7 +389,7 @@ async def test_resizing_keeps_the_place(session: Session) -> None:
         await pilot.resize_terminal(*size)
         if size >= TINY:
             await until_shown(pilot, "sample 70", f" #{heat.cursor} ")
-            await until(pilot, lambda: 0 <= heat._line_of(heat.cursor) - heat.scroll_offset.y < heat.size.height)
+            await until(pilot, lambda: 0 <= heat.flow.line_of(heat.cursor) - heat.scroll_offset.y < heat.size.height)
         await go(pilot, "down", "up")
     await go(pilot, "escape")
     for size in (NARROW, (5, 2), WIDE):

@@ -13,7 +13,8 @@ import torch
 
 from dumptui.core import tables, views
 from dumptui.core.run import Run
-from dumptui.core.view import MASKED, MISSING, PROMPT, TRAINED, field_scale, view_sample
+from dumptui.core.survey import survey
+from dumptui.core.view import MASKED, MISSING, PROMPT, TRAINED, view_sample
 from tests.reading import ELSEWHERE, documents, elsewhere, field, groups, read, samples, step_row, values
 from tests.writer import Layout, Truth, sample, write_step
 
@@ -53,7 +54,7 @@ def test_masked_tokens_are_blank_and_count_nowhere(tmp_path: Path) -> None:
     row = samples(step)[0]
     assert (row["mean_abs_lp_diff"], row["max_abs_lp_diff"]) == pytest.approx((0.01, 0.01), abs=1e-6)
     assert row["effective_length"] == 3
-    assert field_scale(step, "train_log_probs")[0] >= -0.31
+    assert survey(step, "train_log_probs").span[0] >= -0.31
 
 
 def test_a_removed_sample_has_no_trained_tokens(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
             for key in keys:
                 await press(pilot, key)
                 await until(pilot, lambda: not app.wait.waiting)
+            if name == "tokens":
+                await until(pilot, lambda: app.tokens.opened and app.tokens.opened.surveys)
             if name == "health":
                 await until(pilot, lambda: app.health.query_one(Table).empty != "looking")
             shown = await still(pilot)

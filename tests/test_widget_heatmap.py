@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +10,10 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 
-from dumptui.tui.widgets.heatmap import MASKED, MISSING, PROMPT, SHADES, TRAINED, Heatmap, looks, wrap
+from dumptui.tui.scales import PAIRS, Hue, Hues
+from dumptui.tui.widgets.flow import Flow, wrap
+from dumptui.tui.widgets.heatmap import Heatmap
+from dumptui.tui.widgets.looks import MASKED, MISSING, PROMPT, SHADES, TRAINED, looks
 
 HOSTILE = [
     "[/]",
@@ -32,10 +35,14 @@ class HeatmapApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.moves: list[int] = []
+        self.scrolls = 0
         self.heatmap = Heatmap(empty="the tokens are not dumped")
 
     def compose(self) -> ComposeResult:
         yield self.heatmap
+
+    def on_heatmap_scrolled(self) -> None:
+        self.scrolls += 1
 
     def on_heatmap_moved(self, message: Heatmap.Moved) -> None:
         assert message.control is self.heatmap
@@ -52,7 +59,7 @@ class HeatmapApp(App[None]):
     ) -> None:
         values = np.zeros(len(texts)) if shade is None else np.array(shade, float)
         kinds = np.full(len(texts), TRAINED) if kind is None else np.array(kind)
-        self.heatmap.show(texts, values, kinds.astype(np.uint8), diverging=diverging, cursor=cursor)
+        self.heatmap.show(Flow(texts), values, kinds.astype(np.uint8), diverging=diverging, cursor=cursor)
 
     def lines(self) -> list[str]:
         return [strip.text for strip in self.screen._compositor.render_strips()]
@@ -132,7 +139,7 @@ async def test_shade_grows_with_the_value_and_changes_with_the_statistic() -> No
         await pilot.pause()
         assert app.style_of("low").bold
         assert not app.style_of("high").bold
-        assert "max" in app.heatmap.legend().plain
+        assert "max" in app.heatmap.scale_legend().plain
 
 
 async def test_search_hits_stand_out_until_other_tokens_are_shown() -> None:
@@ -148,15 +155,60 @@ async def test_search_hits_stand_out_until_other_tokens_are_shown() -> None:
         assert not app.style_of("hit").italic
 
 
+async def test_special_tokens_and_borders_are_signs_that_take_cells() -> None:
+    app = HeatmapApp()
+    async with app.run_test(size=(14, 4)) as pilot:
+        flow = Flow(["<|im_end|>", "abc", " d"], special={0}, borders={1: "│", 2: "┊"})
+        app.heatmap.show(flow, np.zeros(3), np.full(3, TRAINED, np.uint8), diverging=True)
+        await pilot.pause()
+        assert [line.rstrip() for line in app.lines()[:2]] == ["«<|im_end|>»", "│abc┊ d"]
+        await pilot.click(offset=(5, 1))
+        assert app.moves == [2]
+
+
+async def test_missing_tokens_differ_from_statistic_to_statistic() -> None:
+    app = HeatmapApp()
+    flow = Flow(["a", "b", "c"])
+    async with app.run_test(size=(20, 4)) as pilot:
+        for kinds, line in (([1, 3, 3], "a∅b∅c"), ([3, 1, 1], "∅abc"), ([1, 1, 1], "abc")):
+            app.heatmap.show(flow, np.zeros(3), np.array(kinds, np.uint8), diverging=True)
+            await pilot.pause()
+            assert app.lines()[0].rstrip() == line
+
+
+async def test_what_is_on_screen_is_told_when_it_changes() -> None:
+    app = HeatmapApp()
+    async with app.run_test(size=(22, 5)) as pilot:
+        app.show(words(300))
+        await pilot.pause()
+        assert app.heatmap.on_screen == range(15)
+        app.scrolls = 0
+        await pilot.press("pagedown")
+        assert app.heatmap.on_screen == range(15, 30)
+        assert app.scrolls == 1
+
+
+async def test_another_pair_of_hues_is_shown_at_once() -> None:
+    app = HeatmapApp()
+    async with app.run_test(size=(20, 4)) as pilot:
+        app.show([".", "up"], [0, 1.0])
+        await pilot.pause()
+        before = app.style_of("up").bgcolor
+        PAIRS["test"] = Hues(Hue("#000011"), Hue("#110000"), Hue("#001100"))
+        app.heatmap.pair = "test"
+        await pilot.pause()
+        assert app.style_of("up").bgcolor != before
+        del PAIRS["test"]
+
+
 async def test_the_legend_names_what_is_there() -> None:
     app = HeatmapApp()
     async with app.run_test(size=(60, 4)):
         app.show(["a", "b"], kind=[PROMPT, TRAINED])
-        assert "prompt" in app.heatmap.legend().plain
-        assert "masked" not in app.heatmap.legend().plain
+        assert app.heatmap.scale_legend().plain.split() == ["−", "0", "+"]
+        assert app.heatmap.kind_legend().plain == "prompt"
         app.show(["a", "b", "c"], [0, 0, NAN], [MASKED, MISSING, TRAINED])
-        assert app.heatmap.legend().plain.split() == ["−", "0", "+", "masked", "∅missing", "no", "value"]
-        assert "\n" not in app.heatmap.legend().plain
+        assert app.heatmap.kind_legend().plain == "masked  ∅missing  no value"
 
 
 async def test_keys_move_by_token_line_page_and_end() -> None:
@@ -290,7 +342,7 @@ tokens = st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=60)
 @given(tokens, st.integers(1, 25))
 def test_every_token_is_in_one_line_and_lines_fit(tokens: list[tuple[int, bool]], columns: int) -> None:
     widths, breaks = [width for width, _ in tokens], [ends for _, ends in tokens]
-    starts = wrap(widths, breaks, columns)
+    starts = wrap([0, *accumulate(widths)], [index for index, ends in enumerate(breaks) if ends], columns)
     lines = [range(first, end) for first, end in pairwise(starts)]
     assert [token for line in lines for token in line] == list(range(len(tokens)))
     for number, line in enumerate(lines):

@@ -10,18 +10,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from dumptui.tui.widgets.plot import (
-    Band,
-    Plot,
-    Series,
-    figure_class,
-    format_ends,
-    format_number,
-    scale,
-    spanned,
-    thin,
-    window,
-)
+from dumptui.tui.widgets.axes import format_ends, format_number, scale, spanned
+from dumptui.tui.widgets.canvas import figure_class, thin, window
+from dumptui.tui.widgets.plot import Band, Plot, Series
 
 NAN, INF = float("nan"), float("inf")
 

@@ -23,7 +23,7 @@ from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, place
 from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.reader import Found, Loaded, Opened, Unopened
+from dumptui.tui.reader import Found, Hits, Loaded, Opened, Surveyed, Unopened
 from dumptui.tui.steps import StepsApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
@@ -185,6 +185,23 @@ class DumpTui(StepsApp):
         self.rollout.select_sample(event.position)
         self.tokens.show_sample(event, place(self.loaded.step, event.position))
         self._show_pane("tokens")
+
+    @on(TokensPane.SurveyWanted)
+    def _survey_wanted(self, event: TokensPane.SurveyWanted) -> None:
+        if self.loaded is not None:
+            self.reader.survey(self.loaded.step, event.name)
+
+    @on(Surveyed)
+    def _surveyed(self, event: Surveyed) -> None:
+        self.tokens.take_survey(event)
+
+    @on(TokensPane.SearchWanted)
+    def _search_wanted(self, event: TokensPane.SearchWanted) -> None:
+        self.reader.search(event.view, event.pattern)
+
+    @on(Hits)
+    def _searched(self, event: Hits) -> None:
+        self.tokens.take_hits(event)
 
     @on(Unopened)
     def _sample_unopened(self, event: Unopened) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 
+import numpy as np
 from textual.message import Message
 
 from dumptui.core import tables
@@ -22,10 +23,14 @@ from dumptui.core.join import Step, load
 from dumptui.core.run import Run, StepFiles, StepKey
 from dumptui.core.step_summary import is_whole, summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
+from dumptui.core.survey import Survey, surveying
 from dumptui.core.tables import Record
+from dumptui.core.token_search import BadPattern, find
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.view import SampleView, field_scale, view_sample
+from dumptui.core.view import SampleView, view_sample
 from dumptui.core.workers import Workers
+from dumptui.tui.widgets.flow import Flow
+from dumptui.tui.widgets.frame import FINE_MARK, MARK
 
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
 
@@ -65,12 +70,13 @@ class Found(Message):
 
 @dataclass
 class Opened(Message):
-    """A sample ready to look at, and the range of each field over its step."""
+    """A sample ready to look at, and what is known of fields over its whole step: more of that comes as Surveyed."""
 
     key: StepKey
     position: int
     view: SampleView
-    scales: dict[str, tuple[float, float]]
+    flow: Flow
+    surveys: dict[str, Survey]
 
 
 @dataclass
@@ -78,6 +84,26 @@ class Unopened(Message):
     """A sample that can't be looked at."""
 
     problem: str
+
+
+@dataclass
+class Surveyed(Message):
+    """A field over a whole step; without a survey, why there is none."""
+
+    key: StepKey
+    name: str
+    survey: Survey | None
+    problem: str = ""
+
+
+@dataclass
+class Hits(Message):
+    """Where a pattern was found in the text of a sample, or what is wrong with the pattern."""
+
+    view: SampleView
+    pattern: str
+    hits: list[range]
+    problem: str = ""
 
 
 @dataclass
@@ -129,7 +155,7 @@ class Reader:
         self._scan: deque[StepKey] = deque()
         self._recent = Recent()
         self._step: Step | None = None
-        self._scales: dict[str, tuple[float, float]] = {}
+        self._surveys: dict[str, Survey] = {}
         self._vocabulary: Vocabulary | DumpError | None = None
 
     def begin(self) -> None:
@@ -141,6 +167,14 @@ class Reader:
 
     def open_sample(self, step: Step, position: int) -> None:
         self._ask(self._open_sample, step, position)
+
+    def survey(self, step: Step, name: str) -> None:
+        """Look at a field over the whole step of the sample opened last: some 0.3 s for 4.5 million tokens."""
+        self._soon(self._survey, step, name)
+
+    def search(self, view: SampleView, pattern: str) -> None:
+        """Look for a regular expression in the text of a sample."""
+        self._soon(self._search, view, pattern)
 
     def scan(self, keys: list[StepKey]) -> None:
         """Give the rows of the steps table in this order: the known ones at once, the others when nothing is asked."""
@@ -236,16 +270,42 @@ class Reader:
 
     def _open_sample(self, step: Step, position: int) -> None:
         if step is not self._step:
-            self._step, self._scales = step, {}
+            self._step, self._surveys = step, {}
         try:
             view = view_sample(step, position, self._words())
-            for name in view.fields.keys() - self._scales.keys():
-                self._scales[name] = field_scale(step, name)
+            flow = flow_of(view)
         except Exception as error:  # a file that changed meanwhile, or a defect: it costs the sample only
             problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
             self._post(Unopened(f"the sample can't be shown: {problem}"))
             return
-        self._post(Opened(step.files.key, position, view, self._scales))
+        self._post(Opened(step.files.key, position, view, flow, dict(self._surveys)))
+
+    def _survey(self, step: Step, name: str) -> None:
+        if step is self._step and name in self._surveys:
+            self._post(Surveyed(step.files.key, name, self._surveys[name]))
+        else:
+            self._survey_next(step, name, surveying(step, name))
+
+    def _survey_next(self, step: Step, name: str, parts: Iterator[Survey | None]) -> None:
+        """A part of the step, then to the back of the queue: the next sample comes first."""
+        if step is not self._step or self._closed:
+            return
+        try:
+            found = next(parts)
+        except Exception as error:  # as with a sample: it costs the scale only
+            problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
+            self._post(Surveyed(step.files.key, name, None, problem))
+            return
+        if found is None:
+            return self._soon(self._survey_next, step, name, parts)
+        self._surveys[name] = found
+        self._post(Surveyed(step.files.key, name, found))
+
+    def _search(self, view: SampleView, pattern: str) -> None:
+        try:
+            self._post(Hits(view, pattern, find(view.texts, pattern)))
+        except BadPattern as error:
+            self._post(Hits(view, pattern, [], str(error)))
 
     def _words(self) -> Vocabulary | None:
         if self._vocabulary is None:
@@ -331,6 +391,14 @@ class Reader:
     def _soon(self, call: Callable[..., None], *args: object) -> None:
         with contextlib.suppress(RuntimeError):  # closed meanwhile
             self._pool.submit(call, *args)
+
+
+def flow_of(view: SampleView) -> Flow:
+    """The text of a sample as it is shown, with its turns and chunks."""
+    turns, edges = view.borders
+    signs = dict.fromkeys(edges, FINE_MARK) | dict.fromkeys(turns, MARK)
+    borders = {at: sign for at, sign in signs.items() if at < len(view.texts)}
+    return Flow(view.texts, frozenset(np.flatnonzero(view.special).tolist()), borders)
 
 
 class Recent:

@@ -1,333 +1,189 @@
-"""The Tokens pane: one sample token by token, shaded by a statistic, with the chart of that statistic under it."""
+"""The Tokens pane: the keys of a sample on show."""
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
-
-import numpy as np
-import numpy.typing as npt
-from rich.text import Text
-from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
-from textual.reactive import var
 
 from dumptui.core.text import visible
-from dumptui.core.view import MASKED, MISSING, PROMPT, SampleField, SampleView
-from dumptui.tui import columns
+from dumptui.tui.ask import Ask
 from dumptui.tui.dialog import Choose
-from dumptui.tui.output import number
-from dumptui.tui.reader import Opened
-from dumptui.tui.widgets.heatmap import Heatmap
-from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.plot import Band, Plot, Series
+from dumptui.tui.panes.samples import SampleChosen
+from dumptui.tui.panes.token_view import SCALES, TokenView
+from dumptui.tui.reader import Hits
+from dumptui.tui.token_text import by_interest, choice_text
+from dumptui.tui.widgets.zoomplot import PAN, STEP
 
-# Fields with a sign: shaded on two hues around zero. imp_ratio is shaded by its logarithm, full at e and 1/e.
-SIGNED = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
-LABELS = {
-    "lp_diff": "Δ",
-    "imp_ratio": "ratio",
-    "train_log_probs": "trainer",
-    "rollout_log_probs": "engine",
-    "ref_log_probs": "ref",
-    "teacher_log_probs": "teacher",
-    "entropy": "H",
-    "ref_entropy": "ref H",
-    "teacher_entropy": "teacher H",
-    "advantages": "adv",
-    "returns": "return",
-    "values": "value",
-}
-MEANING = {"lp_diff": "train - rollout log-prob", "imp_ratio": "exp(train - rollout log-prob)"}
-KIND_BANDS = {PROMPT: "prompt", MASKED: "masked", MISSING: "missing"}
-
-Floats = npt.NDArray[np.float64]
+NO_SECOND = "no second statistic"
 
 
-class TokensPane(Vertical):
-    """Text, the token under the cursor, and the chart."""
+class TokensPane(TokenView):
+    """What its keys do to a sample on show."""
 
     HELP = """\
 # Tokens
 
 One sample: its prompt (muted), its trained tokens shaded by a statistic, masked tokens (tool output) never shaded.
+Special tokens stand in «»; a character over several tokens stands on its first, the others are ⋯.
 
-- **m** chooses the statistic; the shades span the same range over the whole step.
-- **]** goes to the next worst token, **[** back: worst by the largest |value| of the statistic.
+- **m** chooses the statistic, **M** a second one for the chart, on an axis of its own.
+- **s** changes what the shades span: the whole **step** (an imp_ratio is full at e and 1/e), this **sample**, or the
+  **window**, which is the tokens on screen.
+- **]** goes to the next worst token of the sample and after its last one across the step, **[** back. **}** and **{**
+  go across the step at once. Worst is the largest |value|, of an imp_ratio the largest |log|.
+- **/** searches the text for a regular expression, also across tokens; **;** goes to the next hit, **,** to the one
+  before; escape ends the search. **ctrl+g** goes to a position.
+- **+** and **-** zoom the chart about the cursor, **H** and **L** move what is in view, **0** shows all of it. The
+  wheel zooms, with shift it moves, a drag zooms to what it covers, a double click shows all.
 - **n** and **p** open the next and previous sample in the order of the table.
 - Arrows or **h j k l** move the cursor; a click on text or chart does too. **escape** goes back to the samples.
 
 lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its exponential. Both exist only where the
-loss mask is 1 and both log-probs are there.
+loss mask is 1 and both log-probs are there. Before a token, │ begins a turn (a generate call, or a run of trained
+tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the second one of the same rank.
 """
     BINDINGS = [
         Binding("m", "statistic", "Statistic", id="tokens.statistic"),
+        Binding("M", "second", "Second", show=False, id="tokens.second"),
+        Binding("s", "scale", "Scale", id="tokens.scale"),
         Binding("right_square_bracket", "worst(1)", "Worst token", key_display="]", id="tokens.worst"),
         Binding("left_square_bracket", "worst(-1)", "Back", key_display="[", show=False, id="tokens.worst-back"),
+        Binding("right_curly_bracket", "step_worst(1)", key_display="}", show=False, id="tokens.step-worst"),
+        Binding("left_curly_bracket", "step_worst(-1)", key_display="{", show=False, id="tokens.step-worst-back"),
+        Binding("slash", "search", "Search", key_display="/", id="tokens.search"),
+        Binding("semicolon,f3", "hit(1)", "Next hit", key_display=";", show=False, id="tokens.next-hit"),
+        Binding("comma,shift+f3", "hit(-1)", "Hit before", key_display=",", show=False, id="tokens.previous-hit"),
+        Binding("escape", "end_search", "End search", show=False, id="tokens.end-search"),
+        Binding("ctrl+g", "position", "Go to", show=False, id="tokens.position"),
+        Binding("plus,equals_sign", "zoom(1)", "Zoom in", key_display="+", show=False, id="tokens.zoom-in"),
+        Binding("minus", "zoom(-1)", "Zoom out", key_display="-", show=False, id="tokens.zoom-out"),
+        Binding("0", "zoom(0)", "All of the chart", show=False, id="tokens.zoom-reset"),
+        Binding("H", "pan(-1)", "Chart to the left", show=False, id="tokens.pan-left"),
+        Binding("L", "pan(1)", "Chart to the right", show=False, id="tokens.pan-right"),
     ]
 
-    statistic: var[str] = var("lp_diff", init=False)
+    # Statistics ------------------------------------------------------------------------------------------------
 
-    def __init__(self) -> None:
-        super().__init__(id="tokens")
-        self.opened: Opened | None = None
-        self.place = ""
-        self._worst_at = -1
+    def action_statistic(self) -> None:
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.insist(name)
 
-    def compose(self) -> ComposeResult:
-        yield Line(id="tokens-title")
-        yield Line(id="tokens-shade")
-        yield Heatmap(id="text", empty="no sample is open")
-        yield Line(id="token")
-        yield Line(id="chart-title")
-        yield Plot(id="chart")
-
-    def enter(self) -> None:
-        self.query_one("#text", Heatmap).focus()
-
-    @property
-    def position(self) -> int | None:
-        """The sample on show, by its position in the rollout file."""
-        return None if self.opened is None else self.opened.position
-
-    @property
-    def view(self) -> SampleView | None:
-        return None if self.opened is None else self.opened.view
-
-    def clear(self, reason: str) -> None:
-        """Another step is open: no sample of it has been asked for yet."""
-        self.opened = None
-        heat = self.query_one("#text", Heatmap)
-        heat.empty = visible(reason)
-        heat.show([], np.empty(0), np.empty(0, np.uint8), diverging=True, cursor=0)
-        for name in ("#tokens-title", "#tokens-shade", "#token", "#chart-title"):
-            self.query_one(name, Line).say("")
-        self.query_one("#chart", Plot).show(empty="")
-
-    def show_sample(self, opened: Opened, place: str) -> None:
-        """`place` says where the sample stands, such as "group 92, 3 of 4". One that was open keeps its cursor."""
-        before = self.opened
-        again = before is not None and (before.key, before.position) == (opened.key, opened.position)
-        start = min(opened.view.sample.prompt_length, max(0, len(opened.view.texts) - 1))
-        cursor = self.query_one("#text", Heatmap).cursor if again else start
-        self.opened = opened
-        self.place = place
-        self._worst_at = -1
-        usable = self._usable()
-        if self.statistic not in usable and usable:
-            self.set_reactive(TokensPane.statistic, usable[0])
-        self.query_one("#text", Heatmap).empty = "the sample has no tokens"
-        with self.app.batch_update():
-            self._show_statistic(cursor=cursor)
-        self.query_one("#tokens-title", Line).say(title(opened.view, place))
-
-    def _usable(self) -> list[str]:
-        """Fields with values, the difference first."""
-        assert self.view is not None
-        return [name for name, field in by_interest(self.view) if field.state in ("ok", "partial")]
-
-    # The statistic ---------------------------------------------------------------------------------------------
-
-    def watch_statistic(self) -> None:
         if self.view is not None:
-            self._worst_at = -1
-            self._show_statistic(cursor=self.query_one("#text", Heatmap).cursor)
+            self.app.push_screen(Choose("shade and chart by", self._choices(), self.shown), chosen)
 
-    def _show_statistic(self, cursor: int) -> None:
-        assert self.opened is not None
-        view = self.opened.view
-        scale = self.opened.scales.get(self.statistic, (0.0, 0.0))
-        heat = self.query_one("#text", Heatmap)
-        kinds = view.kinds(self.statistic)
-        heat.show(
-            view.texts,
-            shades(view, self.statistic, scale),
-            kinds,
-            diverging=self.statistic in SIGNED,
-            cursor=cursor,
-        )
-        self.query_one("#tokens-shade", Line).say(self._shade_line(view, scale))
-        self._draw_chart(view, kinds)
-        self._show_token(heat.cursor)
+    def action_second(self) -> None:
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.second = None if name == NO_SECOND else name
 
-    def _shade_line(self, view: SampleView, scale: tuple[float, float]) -> Text:
-        field = view.fields.get(self.statistic)
-        if field is None or field.values is None:
-            return Text("no per-token statistic is dumped for this sample", "bold")
-        text = Text().append(visible(self.statistic), "bold")
-        if self.statistic in MEANING:
-            text.append(f" = {MEANING[self.statistic]}")
-        if field.state != "ok":
-            text.append(f" · {field.state}", "bold")
-        if field.reason:
-            text.append(f": {visible(field.reason)}", "bold")
-        if field.state not in ("ok", "partial"):
-            return text
-        text.append(worst_text(view, self.statistic)).append(f" · {span_text(self.statistic, scale)} · ")
-        return text.append_text(self.query_one("#text", Heatmap).legend())
+        if self.view is not None:
+            choices = [(NO_SECOND, NO_SECOND), *self._choices()]
+            self.app.push_screen(Choose("chart also, on the right axis", choices, self.second or NO_SECOND), chosen)
 
-    def _draw_chart(self, view: SampleView, kinds: npt.NDArray[np.uint8]) -> None:
-        start = view.sample.prompt_length
-        field = view.fields.get(self.statistic)
-        title_line = Text().append(f"{visible(self.statistic)} against position", "bold")
-        chart = self.query_one("#chart", Plot)
-        if field is None:
-            chart.show(empty="no per-token statistic is dumped for this sample")
+    def _choices(self) -> list[tuple[str, str]]:
+        assert self.view is not None
+        return [(name, choice_text(name, field)) for name, field in by_interest(self.view)]
+
+    def action_scale(self) -> None:
+        self.scale = SCALES[(SCALES.index(self.scale) + 1) % len(SCALES)]
+
+    # The chart -------------------------------------------------------------------------------------------------
+
+    def action_zoom(self, by: int) -> None:
+        if by:
+            self.chart.plot.zoom(STEP**-by)
         else:
-            y = field.values.astype(np.float64)
-            series = Series(self.statistic, np.arange(start, start + len(y), dtype=np.float64), y)
-            empty = f"{field.state}: {field.reason}" if field.reason else "no trained token has a value"
-            span = (0.0, float(max(len(view.texts) - 1, 1)))
-            chart.show(
-                series,
-                x_range=span,
-                bands=bands(kinds),
-                cursor=float(self.query_one("#text", Heatmap).cursor),
-                empty=visible(empty),
-            )
-            title_line.append("   ▒ prompt   ░ masked   ╱ missing   ^ cursor", "dim")
-        self.query_one("#chart-title", Line).say(title_line)
+            self.chart.plot.window = None
 
-    # The cursor ------------------------------------------------------------------------------------------------
+    def action_pan(self, by: int) -> None:
+        self.chart.plot.pan(by * PAN)
 
-    @on(Heatmap.Moved)
-    def _moved(self, event: Heatmap.Moved) -> None:
-        self._show_token(event.index)
+    # Going to a token ------------------------------------------------------------------------------------------
 
-    @on(Plot.Clicked, "#chart")
-    def _chart_clicked(self, event: Plot.Clicked) -> None:
+    def action_position(self) -> None:
+        last = 0 if self.view is None else len(self.view.texts) - 1
+
+        def check(text: str) -> str:
+            fits = text.isascii() and text.isdecimal() and int(text) <= last
+            return "" if fits else f"a position is a number from 0 to {last}"
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.go_to(int(text))
+
         if self.view is not None and self.view.texts:
-            at = min(max(round(event.x), 0), len(self.view.texts) - 1)
-            self.query_one("#text", Heatmap).goto(at)
-
-    def _show_token(self, position: int) -> None:
-        if self.view is None or not self.view.texts:
-            return
-        self.query_one("#token", Line).say(token_line(self.view, position))
-        self.query_one("#chart", Plot).cursor = float(position)
+            self.app.push_screen(Ask(f"go to the token at position (0 to {last})", check=check), answered)
 
     def action_worst(self, by: int) -> None:
         if self.view is None:
             return
-        worst = self.view.worst(self.statistic)
-        if not len(worst):
-            self.notify(f"no token has a value of {visible(self.statistic)}", markup=False)
+        token = self.walk.next(by)
+        if token is None:
+            self.action_step_worst(1)
+        else:
+            self.go_to(token)
+
+    def action_step_worst(self, by: int) -> None:
+        if self.opened is None:
             return
-        self._worst_at = min(max(self._worst_at + by, 0), len(worst) - 1)
-        self.query_one("#text", Heatmap).goto(int(worst[self._worst_at]))
-
-    def action_statistic(self) -> None:
-        if self.view is None:
+        survey = self.opened.surveys.get(self.shown)
+        if survey is None or not len(survey.tokens):
+            state = "are not known yet" if survey is None else "are none: no trained token has a value"
+            self.notify(f"the worst tokens of the step by {visible(self.shown)} {state}", markup=False)
             return
-        choices = []
-        for name, field in by_interest(self.view):
-            state = "" if field.state == "ok" else f"  ({field.state}: {field.reason or 'no file has the column'})"
-            choices.append((name, visible(f"{name}{state}")))
+        position, token = self.walk.next_of_step(survey, by)
+        if position == self.opened.position:
+            self.walk.stand_on(token)
+            self.go_to(token)
+        else:
+            self.awaited = position, token
+            self.post_message(SampleChosen(position))
 
-        def chosen(name: str | None) -> None:
-            if name is not None:
-                self.statistic = name
+    # Search ----------------------------------------------------------------------------------------------------
 
-        self.app.push_screen(Choose("shade and chart by", choices, self.statistic), chosen)
+    def action_search(self) -> None:
+        def answered(pattern: str | None) -> None:
+            if pattern:
+                self._begin_search(pattern)
+            elif pattern is not None:
+                self.action_end_search()
 
+        if self.view is not None:
+            self.app.push_screen(Ask("search the text for a regular expression", self.search.pattern), answered)
 
-def shades(view: SampleView, name: str, scale: tuple[float, float]) -> Floats:
-    """Per token in [-1, 1], for magnitudes in [0, 1], NaN where there is no value; low log-probs are the strongest."""
-    out = np.full(len(view.texts), np.nan)
-    field = view.fields.get(name)
-    if field is None:
-        return out
-    values = field.values.astype(np.float64)
-    if name == "imp_ratio":
-        with np.errstate(divide="ignore"):
-            shade = np.log(np.maximum(values, 1e-6))
-    elif name in SIGNED:
-        shade = values / max(*map(abs, scale), 1e-9)
-    else:
-        low, high = scale
-        shade = (values - low) / max(high - low, 1e-9)
-        shade = np.clip(1 - shade if name.endswith("log_probs") else shade, 0, 1)
-    start = view.sample.prompt_length
-    room = len(out) - start
-    out[start:] = np.clip(shade, -1, 1)[:room]
-    return out
+    def _begin_search(self, pattern: str) -> None:
+        assert self.view is not None
+        self.search.begin(pattern)
+        self.search.goes = True
+        self.post_message(self.SearchWanted(self.view, pattern))
 
+    def take_hits(self, event: Hits) -> None:
+        if event.view is not self.view or event.pattern != self.search.pattern:
+            return
+        if event.problem:
+            problem = f"/{event.pattern}/ is no regular expression: {event.problem}"
+            self.notify(visible(problem), severity="error", markup=False)
+            return self.action_end_search()
+        self.search.found(event.hits)
+        self._mark_hits()
+        if self.search.goes and (token := self.search.first(self.heat.cursor)) is not None:
+            self.go_to(token)
+        self.search.goes = False
 
-def span_text(name: str, scale: tuple[float, float]) -> str:
-    """What the ends of the shades stand for; `scale` is the range of the field over the step."""
-    if name == "imp_ratio":
-        return "full at e and 1/e"
-    if name in SIGNED:
-        return f"scale of the step ±{number(max(map(abs, scale)))}"
-    return f"scale of the step {number(scale[0])} to {number(scale[1])}"
+    def action_hit(self, by: int) -> None:
+        token = self.search.next(self.heat.cursor, by)
+        if token is None:
+            self.notify("no hit in this sample" if self.search.pattern else "nothing is searched for: / begins")
+        else:
+            self.go_to(token)
 
+    def _mark_hits(self) -> None:
+        self.heat.mark(self.search.tokens)
+        self.reshade()
 
-def worst_text(view: SampleView, name: str) -> str:
-    worst = [(at, signed(name, view.value(name, int(at)))) for at in view.worst(name)[:3]]
-    return " · worst " + ", ".join(f"#{at} {value}" for at, value in worst) if worst else ""
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self.search.pattern) if action == "end_search" else True
 
-
-def bands(kinds: npt.NDArray[np.uint8]) -> list[Band]:
-    """The runs of prompt, masked and missing positions."""
-    if not len(kinds):
-        return []
-    edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
-    runs = pairwise(edges)
-    return [Band(start, stop, KIND_BANDS[int(kinds[start])]) for start, stop in runs if int(kinds[start]) in KIND_BANDS]  # type: ignore[arg-type]
-
-
-def title(view: SampleView, place: str) -> Text:
-    sample = view.sample
-    masked = 0 if view.mask is None else int((view.mask == 0).sum())
-    text = Text().append(f"sample {'?' if sample.index is None else sample.index}", "bold")
-    if sample.occurrence:
-        text.append(f".{sample.occurrence}")
-    facts = [
-        place,
-        f"reward {columns.reward(sample.reward)}",
-        visible(sample.status),
-        f"{sample.response_length} response tokens" + (f", {masked} masked" if masked else ""),
-        f"prompt {sample.prompt_length}",
-        versions(sample.versions),
-        *view.notes,
-    ]
-    return text.append("".join(f" · {visible(fact)}" for fact in facts if fact))
-
-
-def versions(found: list[str]) -> str:
-    if not found:
-        return ""
-    distinct = list(dict.fromkeys(found))
-    return f"weights v{distinct[0]}" if len(distinct) == 1 else f"weights v{distinct[0]}-v{distinct[-1]}"
-
-
-def token_line(view: SampleView, position: int) -> Text:
-    """Every statistic of one token."""
-    sample = view.sample
-    text = Text().append(f"#{position} ", "bold")
-    text.append(f' "{visible(view.texts[position])}"').append(f"  id {int(sample.tokens[position])}", "dim")
-    at = position - sample.prompt_length
-    if at < 0:
-        return text.append("   prompt", "italic")
-    if view.mask is not None and at < len(view.mask) and not view.mask[at]:
-        return text.append("   masked: not trained on, no statistic", "italic")
-    for name, field in by_interest(view):
-        if field.state in ("ok", "partial"):
-            value = signed(name, view.value(name, position))
-            text.append(f"   {visible(LABELS.get(name, name))} ", "dim")
-            text.append(value, "bold" if name == "lp_diff" else "none")
-    return text
-
-
-def by_interest(view: SampleView) -> list[tuple[str, SampleField]]:
-    """The fields, the difference first: where a line is too short, the last are cut."""
-    return sorted(view.fields.items(), key=lambda one: one[0] not in MEANING)
-
-
-def signed(name: str, value: float | None) -> str:
-    if value is None:
-        return "-"
-    text = number(value)
-    return f"+{text}" if name in SIGNED and name != "imp_ratio" and value > 0 and math.isfinite(value) else text
+    def action_end_search(self) -> None:
+        self.search.begin("")
+        self._mark_hits()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,44 +20,24 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dumptui.core.text import cell_width, centred, clip, visible
+from dumptui.core.text import cell_width, centred, clip
+from dumptui.tui import scales
+from dumptui.tui.widgets.flow import MISSING_SIGN, Flow
+from dumptui.tui.widgets.looks import (
+    COMPONENTS,
+    LOOK_MASKED,
+    LOOK_MISSING,
+    LOOK_NO_VALUE,
+    LOOK_PROMPT,
+    MISSING,
+    SHADES,
+    STRONG,
+    is_shaded,
+    looks,
+    shade_styles,
+)
 
-PROMPT, TRAINED, MASKED, MISSING = range(4)
-
-SHADES = 8
-STRONG = SHADES // 2  # the level from which a sign is drawn as well: |shade| >= 0.5, rounded to a level
-EMPTY_TOKEN = "◦"
-MISSING_SIGN = "∅"
 WHEEL_LINES = 3
-
-# A look is what a token is drawn as: -8..8 is a shade, these follow it.
-_PROMPT, _MASKED, _MISSING, _NO_VALUE = range(SHADES + 1, SHADES + 5)
-_LOOK_OF_KIND = np.array([_PROMPT, 0, _MASKED, _MISSING], np.int8)
-_COMPONENTS = {_PROMPT: "prompt", _MASKED: "masked", _MISSING: "missing", _NO_VALUE: "missing"}
-
-
-def looks(shade: npt.NDArray[np.floating], kind: npt.NDArray[np.uint8], *, diverging: bool) -> list[int]:
-    """What each token is drawn as; only trained tokens are ever shaded."""
-    lowest = -1.0 if diverging else 0.0
-    level = np.rint(np.clip(np.nan_to_num(shade, nan=0.0), lowest, 1.0) * SHADES).astype(np.int8)
-    level[np.isnan(shade)] = _NO_VALUE
-    look: list[int] = np.where(kind == TRAINED, level, _LOOK_OF_KIND[kind]).tolist()
-    return look
-
-
-def wrap(widths: Sequence[int], breaks: Sequence[bool], columns: int) -> list[int]:
-    """The first token of each line, and their number as an end mark: line i is `starts[i]:starts[i + 1]`.
-
-    A line ends after a token of `breaks`, or before the token that would make it wider than `columns`.
-    """
-    starts: list[int] = []
-    used = columns
-    for index, width in enumerate(widths):
-        if used + width > columns or not used:
-            starts.append(index)
-            used = 0
-        used = columns if breaks[index] else used + width
-    return [*starts, len(widths)]
 
 
 class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
@@ -77,6 +55,8 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
     | masked | muted | dim italic, never shaded |
     | missing | muted | `∅` before it |
     | trained, shade NaN | as missing | struck through |
+    | special | another hue | in « » |
+    | first of a turn or chunk | | `│` or `┊` before it |
     | marked (search) | yellow | bold italic |
     | under the cursor | reverse | bold reverse |
 
@@ -100,12 +80,10 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
     ]
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *("heatmap--positive", "heatmap--negative", "heatmap--magnitude"),
         *("heatmap--prompt", "heatmap--masked", "heatmap--missing"),
-        *("heatmap--mark", "heatmap--cursor"),
+        *("heatmap--mark", "heatmap--cursor", "heatmap--special", "heatmap--border"),
     }
 
-    # Orange against blue is told apart in the three common colour blindnesses; red against green is not.
     DEFAULT_CSS = """
     Heatmap {
         background: $surface;
@@ -113,25 +91,22 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         overflow-x: hidden;
         scrollbar-gutter: stable;
         scrollbar-size-vertical: 1;
-        & > .heatmap--positive { background: #d9730d; }
-        & > .heatmap--negative { background: #1f78d1; }
-        & > .heatmap--magnitude { background: #d9730d; }
         & > .heatmap--prompt { color: $text-muted; text-style: dim; }
         & > .heatmap--masked { color: $text-muted; text-style: dim italic; }
         & > .heatmap--missing { color: $text-muted; }
+        & > .heatmap--special { color: $text-secondary; }
+        & > .heatmap--border { color: $text-primary; text-style: bold; }
         & > .heatmap--mark { background: #ffe14d; color: #000000; text-style: bold italic; }
         & > .heatmap--cursor { text-style: bold reverse; }
-        &:ansi {
-            & > .heatmap--positive { background: ansi_yellow; color: ansi_black; }
-            & > .heatmap--negative { background: ansi_blue; color: ansi_bright_white; }
-            & > .heatmap--magnitude { background: ansi_yellow; color: ansi_black; }
-            & > .heatmap--mark { background: ansi_bright_green; color: ansi_black; text-style: bold italic; }
-        }
+        &:ansi > .heatmap--mark { background: ansi_bright_green; color: ansi_black; text-style: bold italic; }
     }
     """
 
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
     """The token under the cursor, kept within the text; 0 when there is none."""
+
+    pair: reactive[str] = reactive(scales.DEFAULT_PAIR, repaint=False, init=False)
+    """Which hues stand for the values: a name of `scales.PAIRS`."""
 
     @dataclass
     class Moved(Message):
@@ -147,19 +122,24 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Heatmap.Moved) and message.heatmap is self.heatmap
 
+    @dataclass
+    class Scrolled(Message):
+        """Other tokens are on screen."""
+
+        heatmap: Heatmap
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Heatmap.Scrolled)
+
     def __init__(self, *, empty: str = "no tokens", **widget: Any) -> None:
         super().__init__(**widget)
         self.empty = empty
-        self._labels: list[str] = []
-        self._widths: list[int] = []
-        self._breaks: list[bool] = []
+        self.flow = Flow()
         self._kind: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._looks: list[int] = []
         self._diverging = True
         self._marked: Set[int] = frozenset()
         self._columns = 0
-        self._starts = [0]
-        self._offsets = [0]
         self._goal: int | None = None
         self._strips: LRUCache[tuple[int, int], Strip] = LRUCache(512)
         self._palette: dict[int, Style] = {}
@@ -168,27 +148,21 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
 
     def show(
         self,
-        texts: Sequence[str],
+        flow: Flow,
         shade: npt.NDArray[np.floating],
         kind: npt.NDArray[np.uint8],
         *,
         diverging: bool,
         cursor: int | None = None,
     ) -> None:
-        """Show other tokens: their raw `texts`, and as many of `shade` and `kind`.
+        """Show other tokens, or the same ones anew.
 
-        `shade` is in [-1, 1], or in [0, 1] if not diverging, and NaN without a value; `kind` is 0 prompt, 1
-        trained, 2 masked, 3 missing from the dump. The cursor goes to `cursor`, or keeps its index; Moved is
-        posted only if that changes. Marks are dropped.
+        `shade` and `kind` have a value a token: `shade` in [-1, 1], or in [0, 1] if not diverging, and NaN without a
+        value; `kind` is 0 prompt, 1 trained, 2 masked, 3 missing from the dump. The cursor goes to `cursor`, or keeps
+        its index; Moved is posted only if that changes. Marks are dropped.
         """
-        faces = {text: visible(text) or EMPTY_TOKEN for text in set(texts)}
-        self._labels = [faces[text] for text in texts]
-        for index in np.flatnonzero(kind == MISSING).tolist():
-            self._labels[index] = MISSING_SIGN + self._labels[index]
-        widths = {label: cell_width(label) for label in set(self._labels)}
-        self._widths = [widths[label] for label in self._labels]
-        self._breaks = ["\n" in text for text in texts]
-        self._offsets = [0, *accumulate(self._widths)]
+        self.flow = flow
+        self.flow.mark_missing(frozenset(np.flatnonzero(kind == MISSING).tolist()))
         self._kind = kind
         self._marked = frozenset()
         self._goal = None
@@ -216,38 +190,42 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor = index
         self._reveal()
 
-    def legend(self) -> Text:
-        """One line that says what the shades and signs of the tokens at hand mean."""
+    def scale_legend(self) -> Text:
+        """The shades from end to end, in a few cells."""
         palette = self._styles()
         steps = [-SHADES, -STRONG, 0, STRONG, SHADES] if self._diverging else [0, STRONG, SHADES]
-        names = {-SHADES: " − ", 0: " 0 ", SHADES: " + "} if self._diverging else {0: " 0 ", SHADES: " max "}
-        text = Text.assemble(*((names.get(step, "   "), palette[step]) for step in steps))
-        present = set(self._looks)
-        for look, label in {
-            _PROMPT: "prompt",
-            _MASKED: "masked",
-            _MISSING: MISSING_SIGN + "missing",
-            _NO_VALUE: "no value",
-        }.items():
-            if look in present:
-                text.append("  ").append(label, palette[look])
-        return text
+        names = {-SHADES: " −", 0: " 0 ", SHADES: "+ "} if self._diverging else {0: " 0 ", SHADES: " max "}
+        return Text.assemble(*((names.get(step, " "), palette[step]) for step in steps))
+
+    def kind_legend(self) -> Text:
+        """How the tokens at hand are drawn that have no shade."""
+        palette, present = self._styles(), set(self._looks)
+        names = {
+            LOOK_PROMPT: "prompt",
+            LOOK_MASKED: "masked",
+            LOOK_MISSING: MISSING_SIGN + "missing",
+            LOOK_NO_VALUE: "no value",
+        }
+        return Text("  ").join(Text(name, palette[look]) for look, name in names.items() if look in present)
 
     # Layout
 
     def _wrap(self) -> None:
-        self._columns = self.scrollable_content_region.width
-        self._starts = wrap(self._widths, self._breaks, max(1, self._columns))  # keys move the cursor also while hidden
-        self.virtual_size = Size(1, len(self._starts) - 1)
+        self._columns = self.scrollable_content_region.width  # 0 while hidden, when keys move the cursor as well
+        self.flow.wrap(self._columns)
+        self.virtual_size = Size(1, self.flow.lines)
         self._repaint()
 
-    def _line_of(self, index: int) -> int:
-        return bisect_right(self._starts, index, 0, len(self._starts) - 1) - 1
+    @property
+    def on_screen(self) -> range:
+        """The tokens of the lines that are on screen."""
+        first = min(self.scroll_offset.y, self.flow.lines)
+        last = min(first + max(self._height, 1), self.flow.lines)
+        return range(self.flow.starts[first], self.flow.starts[last])
 
-    def _token_at(self, line: int, x: int) -> int:
-        """The token of a line that covers cell `x`, or its last."""
-        first, end = self._starts[line], self._starts[line + 1]
-        return bisect_right(self._offsets, self._offsets[first] + x, first, end) - 1
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Scrolled(self))
 
     @property
     def _height(self) -> int:
@@ -264,33 +242,25 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         self._strips.clear()
         self._palette.clear()
 
+    def watch_pair(self) -> None:
+        self.notify_style_update()
+        self.refresh()
+
     def _styles(self) -> dict[int, Style]:
         """The style of each look; made once a theme, as blending 16 shades takes longer than a line."""
         if not self._palette:
-            for look, name in _COMPONENTS.items():
+            for look, name in COMPONENTS.items():
                 self._palette[look] = self.get_component_rich_style(f"heatmap--{name}")
-            self._palette[_NO_VALUE] += Style(strike=True)
-            for level in range(-SHADES if self._diverging else 0, SHADES + 1):
-                self._palette[level] = self._shade(level)
+            self._palette[LOOK_NO_VALUE] += Style(strike=True)
+            hues = scales.hues(self.pair, ansi=self.app.native_ansi_color)
+            _, base = self.background_colors
+            self._palette |= shade_styles(hues, base, self.rich_style, diverging=self._diverging)
         return self._palette
-
-    def _shade(self, level: int) -> Style:
-        if not level:
-            return self.rich_style
-        name = "negative" if level < 0 else "positive" if self._diverging else "magnitude"
-        hot = self.get_component_styles(f"heatmap--{name}")
-        strong = abs(level) >= STRONG
-        sign = Style(bold=strong and level > 0, underline=strong and level < 0)
-        if hot.background.ansi is not None:  # 16 colours don't blend: a hue of text, then of background
-            if strong:
-                return sign + Style(color=hot.color.rich_color, bgcolor=hot.background.rich_color)
-            return self.rich_style + Style(color=hot.background.rich_color)
-        _, base = self.background_colors
-        background = base.blend(hot.background, abs(level) / SHADES)
-        return sign + Style(color=background.get_contrast_text().rich_color, bgcolor=background.rich_color)
 
     def _token_style(self, index: int) -> Style:
         style = self._styles()[self._looks[index]]
+        if index in self.flow.special and not is_shaded(self._looks[index]):
+            style += self.get_component_rich_style("heatmap--special", partial=True)
         if index in self._marked:
             style += self.get_component_rich_style("heatmap--mark", partial=True)
         if index == self.cursor:
@@ -298,12 +268,12 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         return style
 
     def render_line(self, y: int) -> Strip:
-        if not self._labels:
+        if not len(self.flow):
             return Strip([Segment(centred(self.empty, self._columns, self._height)[y], self.rich_style)])
         line = y + self.scroll_offset.y
-        if line >= len(self._starts) - 1:
+        if line >= self.flow.lines:
             return Strip.blank(self._columns, self.rich_style)
-        first, end = self._starts[line], self._starts[line + 1]
+        first, end = self.flow.bounds(line)
         key = (line, self.cursor if first <= self.cursor < end else -1)
         strip = self._strips.get(key)
         if strip is None:
@@ -311,21 +281,27 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         return strip
 
     def _line(self, first: int, end: int) -> Strip:
-        segments = [
-            Segment(clip(self._labels[index], self._columns), self._token_style(index)) for index in range(first, end)
-        ]
-        width = sum(cell_width(segment.text) for segment in segments)
-        segments.append(Segment(" " * (self._columns - width), self.rich_style))
+        segments = []
+        room = self._columns
+        for index in range(first, end):
+            if index in self.flow.borders:
+                border = self.get_component_rich_style("heatmap--border")
+                segments.append(Segment(clip(self.flow.borders[index], room), border))
+                room -= 1
+            label = clip(self.flow.label(index), room)
+            segments.append(Segment(label, self._token_style(index)))
+            room -= cell_width(label)
+        segments.append(Segment(" " * room, self.rich_style))
         return Strip(segments, self._columns).simplify()
 
     # Cursor
 
     def validate_cursor(self, index: int) -> int:
-        return max(0, min(index, len(self._labels) - 1))
+        return max(0, min(index, len(self.flow) - 1))
 
     def watch_cursor(self, old: int, new: int) -> None:
         self._reveal()
-        for line in {self._line_of(min(old, len(self._labels) - 1)), self._line_of(new)}:
+        for line in {self.flow.line_of(min(old, len(self.flow) - 1)), self.flow.line_of(new)}:
             y = line - self.scroll_offset.y
             if 0 <= y < self._height:
                 self.refresh(Region(0, y, self._columns, 1))
@@ -334,7 +310,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
     def _reveal(self) -> None:
         """Scroll by a line if the cursor left the screen by a line, else bring it to the middle."""
         top, height = self.scroll_offset.y, self._height
-        line = self._line_of(self.cursor)
+        line = self.flow.line_of(self.cursor)
         if not height or top <= line < top + height:
             return
         if line == top - 1:
@@ -354,13 +330,13 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_climb(self, lines: int) -> None:
         """Go to the token above or below; over short lines the column is kept in mind."""
-        if not self._labels:
+        if not len(self.flow):
             return
-        line = self._line_of(self.cursor)
+        line = self.flow.line_of(self.cursor)
         if self._goal is None:
-            self._goal = self._offsets[self.cursor] - self._offsets[self._starts[line]]
-        line = max(0, min(line + lines, len(self._starts) - 2))
-        self.cursor = self._token_at(line, self._goal)
+            self._goal = self.flow.cell(self.cursor)
+        line = max(0, min(line + lines, self.flow.lines - 1))
+        self.cursor = self.flow.token_at(line, self._goal)
 
     def action_page(self, pages: float) -> None:
         lines = int(self._height * pages)
@@ -371,7 +347,7 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         self.goto(0)
 
     def action_last(self) -> None:
-        self.goto(len(self._labels) - 1)
+        self.goto(len(self.flow) - 1)
 
     # Events
 
@@ -385,9 +361,9 @@ class Heatmap(ScrollView, can_focus=True, inherit_bindings=False):
         if offset is None:
             return
         line = offset.y + self.scroll_offset.y
-        if line < len(self._starts) - 1:
+        if line < self.flow.lines:
             self._goal = None
-            self.cursor = self._token_at(line, offset.x)
+            self.cursor = self.flow.token_at(line, offset.x)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._wheel(event, WHEEL_LINES)

@@ -1,0 +1,63 @@
+"""Where a response is divided: its turns, and the chunks that context-parallel (cp) ranks trained."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dumptui.core.context_parallel import Array, Ints
+from dumptui.core.join import DUMPED, Step
+from dumptui.core.sample import Sample
+
+
+def turn_starts(sample: Sample, mask: Array | None) -> Ints:
+    """Absolute positions at which the turns of the model begin.
+
+    These are its generate calls where their positions are recorded, else the runs of trained tokens.
+    """
+    calls = [span.start for call in sample.calls for span in call.spans[:1] if span.start is not None]
+    if calls and len(calls) == len(sample.calls):
+        return np.unique(np.clip(calls, sample.prompt_length, sample.total_length))
+    if mask is None:
+        return np.full(int(sample.response_length > 0), sample.prompt_length, np.int64)
+    return np.flatnonzero(np.diff((mask > 0).astype(np.int8), prepend=0) == 1) + sample.prompt_length
+
+
+class Chunks(NamedTuple):
+    """`ranks` has the cp rank of each response token, -1 where none held it; `edges` are absolute positions."""
+
+    size: int
+    ranks: Array
+    edges: Ints
+
+
+def chunks(step: Step, position: int) -> Chunks | None:
+    """By the rule that the trainer's first sliced column follows; None without cp or where the layout isn't known."""
+    row, sample = step.rows[position], step.samples[position]
+    if row is None or row.peers.cp_size == 1 or row.peers.problem is not None:
+        return None
+    held = {name for shard in row.peers.shards for name in shard.per_token}
+    columns = [column for name in step.fields if (column := DUMPED.get(name, name)) in held]
+    rule = next((step.cut(column).rules[0] for column in columns if step.cut(column).rules), None)
+    if rule in (None, "full"):
+        return None
+    ranks = np.full(int(row.peers.first.responses[row.row]), -1, np.int8)
+    starts = []
+    for rank in range(row.peers.cp_size):
+        for part in row.peers.spans(rule, row.peers.cp_size, rank).at(row.row):
+            if part.stop > part.start:
+                ranks[part] = rank
+                starts.append(part.start)
+    return aligned(row.peers.cp_size, ranks, np.sort(np.array(starts, np.int64)), sample)
+
+
+def aligned(size: int, ranks: Array, starts: Ints, sample: Sample) -> Chunks:
+    """Over the sample's own response: where the trainer's is longer (media expanded), the ends are aligned."""
+    length = sample.response_length
+    shift = length - len(ranks)
+    own = np.full(length, -1, ranks.dtype)
+    shared = min(length, len(ranks))
+    own[length - shared :] = ranks[len(ranks) - shared :]
+    edges = starts + shift
+    return Chunks(size, own, edges[(edges > 0) & (edges < length)] + sample.prompt_length)

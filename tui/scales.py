@@ -1,0 +1,95 @@
+"""How strongly a value of a statistic is shaded, and in which hues: the one place that knows of colours of values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dumptui.tui.output import number
+
+Floats = npt.NDArray[np.float64]
+Range = tuple[float, float]
+
+# Fields with a sign: shaded on two hues around zero. imp_ratio is shaded by its logarithm.
+SIGNED = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
+SMALLEST = 1e-9  # no range is narrower: what is constant is not blown up
+LEAST_RATIO = 1e-6
+
+
+class Hue(NamedTuple):
+    """The background of a full shade, as CSS names it, and the text on it where the background can't be blended."""
+
+    background: str
+    text: str = "#000000"
+
+
+class Hues(NamedTuple):
+    """`negative` and `positive` are the ends of a diverging scale, `magnitude` is that of a sequential one."""
+
+    negative: Hue
+    positive: Hue
+    magnitude: Hue
+
+
+# Orange against blue is told apart in the three common colour blindnesses; red against green is not.
+PAIRS = {"orange-blue": Hues(Hue("#1f78d1"), Hue("#d9730d"), Hue("#d9730d"))}
+DEFAULT_PAIR = "orange-blue"
+ANSI = Hues(Hue("ansi_blue", "ansi_bright_white"), Hue("ansi_yellow", "ansi_black"), Hue("ansi_yellow", "ansi_black"))
+"""What stands in for every pair in a theme of the terminal's own 16 colours."""
+
+
+def hues(pair: str, *, ansi: bool) -> Hues:
+    return ANSI if ansi else PAIRS.get(pair, PAIRS[DEFAULT_PAIR])
+
+
+# Shades ---------------------------------------------------------------------------------------------------------
+
+
+def is_diverging(name: str, span: Range) -> bool:
+    """Whether a field is shaded around zero: known to have a sign, or not known and of both signs."""
+    return name in SIGNED or (not is_log_prob(name) and "entropy" not in name and span[0] < 0 < span[1])
+
+
+def is_log_prob(name: str) -> bool:
+    return name.endswith("log_probs")
+
+
+def shades(name: str, values: npt.NDArray[np.floating], span: Range | None) -> Floats:
+    """In [-1, 1] if the field diverges, else in [0, 1] with low log-probs strongest; NaN stays.
+
+    `span` is the range of values that the scale covers. An imp_ratio without one is full at e and 1/e.
+    """
+    exact = values.astype(np.float64)
+    low, high = span or (0.0, 0.0)
+    if name == "imp_ratio":
+        return np.clip(logarithm(exact) / (1.0 if span is None else reach(name, span)), -1, 1)
+    if is_diverging(name, (low, high)):
+        return np.clip(exact / reach(name, (low, high)), -1, 1)
+    share = np.clip((exact - low) / max(high - low, SMALLEST), 0, 1)
+    return 1 - share if is_log_prob(name) else share
+
+
+def logarithm(values: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(values, LEAST_RATIO)))
+
+
+def reach(name: str, span: Range) -> float:
+    """The distance from the middle of a diverging scale to its ends."""
+    ends = logarithm(np.array(span)) if name == "imp_ratio" else np.array(span)
+    return max(float(np.abs(ends).max()), SMALLEST)
+
+
+def span_text(name: str, span: Range | None) -> str:
+    """What the ends of the shades stand for."""
+    if name == "imp_ratio":
+        most = np.exp(1.0 if span is None else reach(name, span))
+        return "full at e and 1/e" if span is None else f"full at {number(most)} and 1/{number(most)}"
+    low, high = span or (0.0, 0.0)
+    return (
+        f"±{number(reach(name, (low, high)))}"
+        if is_diverging(name, (low, high))
+        else f"{number(low)} to {number(high)}"
+    )

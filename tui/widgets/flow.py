@@ -1,0 +1,110 @@
+"""Tokens flowing over lines: what stands for each, how wide it is, and where lines begin."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence, Set
+from itertools import accumulate
+
+from dumptui.core.text import cell_width, visible
+
+EMPTY_TOKEN = "◦"
+MISSING_SIGN = "∅"
+SPECIAL_QUOTES = "«»"  # what tells <|im_end|> from the same text spelled out
+
+
+def wrap(offsets: Sequence[int], breaks: Sequence[int], columns: int) -> list[int]:
+    """The first token of each line, and their number as an end mark: line i is `starts[i]:starts[i + 1]`.
+
+    A line ends after a token of `breaks`, or before the token that would make it wider than `columns`. `offsets` are
+    the cells before each token and in all.
+    """
+    starts: list[int] = []
+    start, count = 0, len(offsets) - 1
+    ends = iter([*breaks, count])
+    forced = next(ends)
+    while start < count:
+        starts.append(start)
+        fits = bisect_right(offsets, offsets[start] + columns, start + 2, min(start + columns, count) + 1) - 1
+        start = min(fits, forced + 1)
+        while forced < start:
+            forced = next(ends)
+    return [*starts, count]
+
+
+class _Labels(dict[str, str]):
+    """What is shown for a text that has to be made visible: many of 100,000 tokens are alike."""
+
+    def __missing__(self, text: str) -> str:
+        self[text] = visible(text) or EMPTY_TOKEN
+        return self[text]
+
+
+class Flow:
+    """The lines of some tokens. Making one takes 0.1 s for 100,000: do it before they are shown.
+
+    Args:
+        texts: raw, one a token.
+        special: indices of tokens to stand in quotes.
+        borders: a glyph of one cell to put before a token, by index.
+    """
+
+    def __init__(
+        self, texts: Sequence[str] = (), special: Set[int] = frozenset(), borders: Mapping[int, str] | None = None
+    ) -> None:
+        shown = _Labels()
+        self.labels = [text if text.isascii() and text.isprintable() and text else shown[text] for text in texts]
+        self._widths = [len(label) if label.isascii() else cell_width(label) for label in self.labels]
+        self._breaks = [index for index, text in enumerate(texts) if "\n" in text]
+        self.special = special
+        self.borders = dict(borders or {})
+        self.missing: Set[int] = frozenset()
+        for index in special:
+            self.labels[index] = self.labels[index].join(SPECIAL_QUOTES)
+            self._widths[index] += 2
+        for index in self.borders:
+            self._widths[index] += 1
+        self._offsets = [0, *accumulate(self._widths)]
+        self._columns = -1
+        self.starts = [0]
+        """The first token of each line, and their number as an end mark."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def lines(self) -> int:
+        return len(self.starts) - 1
+
+    def mark_missing(self, indices: Set[int]) -> None:
+        """These tokens, and no others, get the sign of what is not there."""
+        if indices != self.missing:
+            for index in indices ^ self.missing:
+                self._widths[index] += 1 if index in indices else -1
+            self.missing = indices
+            self._offsets = [0, *accumulate(self._widths)]
+            self._columns = -1
+
+    def label(self, index: int) -> str:
+        return MISSING_SIGN * (index in self.missing) + self.labels[index]
+
+    def wrap(self, columns: int) -> None:
+        if columns != self._columns:
+            self._columns = columns
+            self.starts = wrap(self._offsets, self._breaks, max(1, columns))
+
+    def line_of(self, index: int) -> int:
+        return bisect_right(self.starts, index, 0, self.lines) - 1
+
+    def bounds(self, line: int) -> tuple[int, int]:
+        """The tokens [first, end) of a line."""
+        return self.starts[line], self.starts[line + 1]
+
+    def cell(self, index: int) -> int:
+        """The cell at which a token begins in its line."""
+        return self._offsets[index] - self._offsets[self.starts[self.line_of(index)]]
+
+    def token_at(self, line: int, x: int) -> int:
+        """The token of a line that covers cell `x`, or its last."""
+        first, end = self.bounds(line)
+        return bisect_right(self._offsets, self._offsets[first] + x, first, end) - 1
