@@ -211,12 +211,12 @@ async def test_a_step_asked_for_stays_and_a_lost_folder_is_said(root: Path, tmp_
         await until_shown(pilot, "+3 steps", "live, data")
 
 
-async def test_a_half_written_step_is_waited_for(root: Path) -> None:
+async def test_a_half_written_step_is_waited_for(root: Path, tmp_path: Path) -> None:
     write(root, 0)
+    write(tmp_path / "aside", 1, mirror=False, train=False)
+    whole = (tmp_path / "aside" / "rollout_data" / "1.pt").read_bytes()
     async with live(root) as (app, pilot):
-        write(root, 1, mirror=False, age=0)
         path = root / "rollout_data" / "1.pt"
-        whole = path.read_bytes()
         path.write_bytes(whole[:-200])
         app.reader.look()
         await until(pilot, lambda: app.rollout.rows.get(StepKey(1), {}).get("state") == "being written")
