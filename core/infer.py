@@ -96,7 +96,7 @@ class Search:
         held = {name for group in groups for shard in group.shards for name in shard.per_token}
         self.columns = [name for name in SLICED if name in held] or sorted(held)
         self.candidates = list(assignments([shard.rank for group in groups for shard in group.shards]))
-        self._rules: dict[tuple[int, str, int, int], str | None] = {}
+        self._fit: dict[tuple[int, str, int, int, str], bool] = {}
         self._told: dict[tuple[int, str], tuple[Ints, Ints]] = {}
 
     def run(self) -> Candidate | str:
@@ -122,25 +122,24 @@ class Search:
         return f"{fit} fit with different values"
 
     def _fitting(self, column: str) -> set[Candidate]:
-        return {one for one in self.candidates if self._fits(one, column)}
+        return {one for one in self.candidates if self._rule(one, column) is not None}
 
-    def _fits(self, candidate: Candidate, column: str) -> bool:
-        return all(
-            self._rule(group, shard, column, candidate.cp, candidate.rank_of(shard)) is not None
-            for group in self.groups
-            for shard in group.shards
-            if column in shard.per_token
-        )
+    def _rule(self, candidate: Candidate, column: str) -> str | None:
+        """The first rule that every slice of a column fits: as it is placed later, all by one rule."""
+        holders = [(group, shard) for group in self.groups for shard in group.shards if column in shard.per_token]
+        for rule in dict.fromkeys(rule for group in self.groups for rule in group.rules()):
+            if all(self._fits(group, shard, column, candidate, rule) for group, shard in holders):
+                return rule
+        return None
 
-    def _rule(self, group: Peers, shard: Shard, column: str, cp: int, cp_rank: int) -> str | None:
-        """The first rule that a file's column fits as this cp rank."""
-        key = id(shard), column, cp, cp_rank
-        if key not in self._rules:
-            fitting = (rule for rule in group.rules() if self._fits_rule(group, shard, column, cp, cp_rank, rule))
-            self._rules[key] = next(fitting, None)
-        return self._rules[key]
+    def _fits(self, group: Peers, shard: Shard, column: str, candidate: Candidate, rule: str) -> bool:
+        cp_rank = candidate.rank_of(shard)
+        key = id(shard), column, candidate.cp, cp_rank, rule
+        if key not in self._fit:
+            self._fit[key] = self._slice_fits(group, shard, column, candidate.cp, cp_rank, rule)
+        return self._fit[key]
 
-    def _fits_rule(self, group: Peers, shard: Shard, column: str, cp: int, cp_rank: int, rule: str) -> bool:
+    def _slice_fits(self, group: Peers, shard: Shard, column: str, cp: int, cp_rank: int, rule: str) -> bool:
         if shard.cp_size is not None and (shard.cp_size, shard.cp_rank) != (cp, cp_rank):
             return False
         held = group.spans(rule, cp, cp_rank)
@@ -176,13 +175,12 @@ class Search:
 
     def _places(self, candidate: Candidate, columns: Sequence[str]) -> bytes:
         digest = hashlib.blake2b()
-        for group in self.groups:
-            for shard in group.shards:
-                rank = candidate.rank_of(shard)
-                for column in columns:
+        for column in columns:
+            rule = self._rule(candidate, column) or "full"
+            for group in self.groups:
+                for shard in group.shards:
                     if column in shard.per_token:
-                        rule = self._rule(group, shard, column, candidate.cp, rank)
-                        digest.update(edges(group.spans(rule or "full", candidate.cp, rank)))
+                        digest.update(edges(group.spans(rule, candidate.cp, candidate.rank_of(shard))))
         return digest.digest()
 
     def _copies_agree(self, candidate: Candidate, columns: Sequence[str]) -> bool:

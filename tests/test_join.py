@@ -150,6 +150,14 @@ def test_a_layout_that_is_not_recorded_is_inferred_or_refused(
             assert_true(step, truth)
 
 
+@pytest.mark.parametrize(("total", "pad"), [(3, 8), (3, 16), (4, 16)])
+def test_a_layout_that_only_a_rule_for_each_file_fits_is_none(tmp_path: Path, total: int, pad: int) -> None:
+    """As cp 2, one file would have been cut by the bshd rule and its copy by the thd rule."""
+    layout = Layout(cp=3, qkv="bshd", pad=pad, recorded=False)
+    truth = write_step(tmp_path, 0, [sample(0, prompt_len=total - 1, response_len=1)], layout, mirror=False)
+    assert_true(read(tmp_path), truth)
+
+
 def edit(path: Path, change: Callable[[Json], object]) -> None:
     payload = torch.load(path, weights_only=False)
     change(payload)
