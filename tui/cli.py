@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("give a RUN folder, or --demo for a generated one")
     if args.follow and args.print not in (None, "steps"):
         parser.error("--follow prints the steps only")
+    if args.where is not None and args.print != "samples":
+        parser.error("--where is for --print samples")
     if args.print is None and not can_draw():
         args.print = "steps"
     try:
@@ -96,6 +98,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
     parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
     parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
+    parser.add_argument(
+        "--where", metavar="EXPR", help="only the samples for which it holds, such as 'reward == 0 and truncated'"
+    )
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep summaries under XDG_CACHE_HOME")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON document")
