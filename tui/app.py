@@ -17,6 +17,7 @@ from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
+from dumptui.tui.finder import Finder
 from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.health import HealthPane
@@ -50,6 +51,8 @@ class DumpTui(StepsApp):
         Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
         Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
+        Binding("number_sign,ctrl+g", "ask_step", "Go to a step", key_display="#", show=False, id="app.ask-step"),
+        Binding("t", "twin_step", "Eval or train", show=False, id="app.twin-step", tooltip="The eval of its number"),
         Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
         Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
         Binding("q", "quit", "Quit", id="app.quit"),
@@ -82,7 +85,7 @@ class DumpTui(StepsApp):
             yield Line(id="where")
             yield TabLine(PANES)
         with ContentSwitcher(initial="rollout", id="panes"):
-            yield RolloutPane(list(self.run_.steps))
+            yield RolloutPane(list(self.run_.steps), Finder(self.reader))
             yield BatchPane()
             yield TokensPane()
             yield HealthPane()

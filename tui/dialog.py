@@ -11,8 +11,9 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import OptionList, Static
+from textual.widgets import OptionList, SelectionList, Static
 from textual.widgets.option_list import Option
+from textual.widgets.selection_list import Selection
 
 
 class Choose(ModalScreen[str | None]):
@@ -49,3 +50,49 @@ class Choose(ModalScreen[str | None]):
 
     def action_up(self) -> None:
         self.query_one(OptionList).action_cursor_up()
+
+
+class ChooseMore(Choose):
+    """A choice that can also be put behind those made before: `more` tells so, once it is made."""
+
+    BINDINGS = [Binding("space,plus", "more", "Add", id="choose.more")]
+    more = False
+
+    def action_more(self) -> None:
+        self.more = True
+        self.query_one(OptionList).action_select()
+
+
+class Pick(ModalScreen[list[str] | str | None]):
+    """Any of several; the answer is a list of their keys, "all" or "default", or None when left."""
+
+    BINDINGS = [
+        Binding("enter", "done", "Done", priority=True, id="pick.done"),
+        Binding("escape,q", "dismiss(None)", "Leave", id="pick.leave"),
+        Binding("a", "dismiss('all')", "All", id="pick.all"),
+        Binding("d", "dismiss('default')", "Default", id="pick.default"),
+        Binding("j", "down", show=False, id="pick.down"),
+        Binding("k", "up", show=False, id="pick.up"),
+    ]
+
+    def __init__(self, title: str, choices: Sequence[tuple[str, str]], picked: Sequence[str]) -> None:
+        super().__init__()
+        self.heading = title
+        self.choices = choices
+        self.picked = picked
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Text(self.heading, style="bold"), id="dialog-title")
+            yield Static("space turns one on or off · a all · d default · enter done · escape leaves it")
+            yield SelectionList(*(Selection(Content(text), key, key in self.picked) for key, text in self.choices))
+
+    def action_done(self) -> None:
+        picked = self.query_one(SelectionList).selected
+        self.dismiss([key for key, _ in self.choices if key in picked])
+
+    def action_down(self) -> None:
+        self.query_one(SelectionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        self.query_one(SelectionList).action_cursor_up()
