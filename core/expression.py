@@ -81,6 +81,11 @@ def wrong(problem: str) -> DumpError:
     return DumpError("filter", problem)
 
 
+def encodable(text: str) -> str:
+    """With `?` for lone surrogates, which no UTF-8 can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 # Words ----------------------------------------------------------------------------------------------------------
 
 
@@ -119,7 +124,7 @@ def read_token(match: re.Match[str], following: str, names: Names) -> Token:
     typed, low = match[0], match[0].lower()
     match match.lastgroup:
         case "text":
-            body = typed[1:-1].replace(typed[0] * 2, typed[0]).replace("'", "''")
+            body = encodable(typed[1:-1]).replace(typed[0] * 2, typed[0]).replace("'", "''")
             return Token("text", f"'{body}'", typed)
         case "number":
             return Token("number", typed, typed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dumptui.core.expression import Blank, Expression, parse, wrong
+from dumptui.core.expression import Blank, Expression, encodable, parse, wrong
 from dumptui.core.sample_rows import Record
 
 if TYPE_CHECKING:
@@ -73,11 +73,6 @@ def blank(one: Blank, records: Sequence[Record]) -> pl.Series:
 
 def is_nan(value: object) -> bool:
     return isinstance(value, float) and value != value
-
-
-def encodable(text: str) -> str:
-    """With `?` for lone surrogates, which no UTF-8 can hold."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def told(error: Exception, expression: Expression, frame: pl.DataFrame) -> str:

@@ -88,12 +88,12 @@ async def go(pilot: Pilot[None], *keys: str) -> None:
         await until(pilot, lambda: not app.wait.waiting)
 
 
-async def choose(pilot: Pilot[None], label: str) -> None:
+async def choose(pilot: Pilot[None], label: str, key: str = "enter") -> None:
     """Pick an entry of the open dialog."""
     choices = pilot.app.screen.query_one(OptionList)
     labels = [str(choices.get_option_at_index(at).prompt) for at in range(choices.option_count)]
     choices.highlighted = next(at for at, prompt in enumerate(labels) if prompt.startswith(label))
-    await press(pilot, "enter")
+    await press(pilot, key)
     await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
 
 

@@ -37,7 +37,7 @@ RECORDS: list[dict[str, Any]] = [
         ("worst > 1e300", [2]),
         ("status == 'truncated'", [0]),
         ('status == "completed" || status like "it\'s%"', [1, 2]),
-        ("status != 'it''s ?' and !(status ~ '^tr')", [1]),
+        ("status != 'it''s \ud83d' and !(status ~ '^tr')", [1]),
         ("group in [3, 5]", [1]),
         ("group not in (3)", [2]),
         ("worst between 1 and 2", [0]),

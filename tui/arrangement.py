@@ -52,7 +52,11 @@ class Arrangement:
         return select(rows, self.where, LABELS)
 
     def sort_words(self) -> str:
-        """Such as "by |Δ|, largest first, then len"; nothing in file order."""
+        """Such as "by |Δ|, largest first", or "by reward ▼, then len ▲"; nothing in file order."""
         labels = {field.key: field.label for field in columns.SAMPLES}
-        words = [f"{labels[key]}, {'largest' if down else 'smallest'} first" for key, down in self.sort]
-        return "by " + ", then ".join(words) if words else ""
+        if len(self.sort) == 1:
+            key, down = self.sort[0]
+            return f"by {labels[key]}, {'largest' if down else 'smallest'} first"
+        return "by " * bool(self.sort) + ", then ".join(
+            f"{labels[key]} {'▼' if down else '▲'}" for key, down in self.sort
+        )

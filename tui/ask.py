@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -38,8 +39,13 @@ class Words(Suggester):
         super().__init__(case_sensitive=True)
         self._names = names
 
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
     async def get_suggestion(self, value: str) -> str | None:
-        return next((one for one in map(self.completed, [value]) if one not in (None, value)), None)
+        """What goes on from what is typed, which is shown behind it."""
+        completed = self.completed(value)
+        return completed if completed is not None and completed.startswith(value) else None
 
     def completed(self, text: str) -> str | None:
         word, found = self.candidates(text)
@@ -79,6 +85,7 @@ class Entry(Input):
 class Ask(ModalScreen[str | None]):
     """The answer is the text, None when left. Up and down go through what was typed before."""
 
+    AUTO_FOCUS = ""
     BINDINGS = [
         Binding("escape", "dismiss(None)", "Leave", id="ask.leave"),
         Binding("up", "older", "Older", id="ask.older"),
@@ -109,20 +116,31 @@ class Ask(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="ask"):
             yield Line(id="ask-title")
-            yield Entry(self.value, suggester=self.words, compact=True, select_on_focus=False)
+            entry = Entry(self.value, suggester=self.words, compact=True, select_on_focus=False)
+            entry.cursor_blink = False  # which would write twice a second
+            yield entry
             yield Line(id="ask-says")
 
     def on_mount(self) -> None:
-        keys = "enter takes it, escape leaves it as it was" + ", tab completes" * bool(self.words._names)
+        keys = "enter takes, escape leaves" + ", tab completes" * bool(self.words)
         self.query_one("#ask-title", Line).say(Text(self.heading, "bold").append(f" · {keys}", "not bold"))
         self._look(self.value)
+        self.call_later(self.query_one(Entry).focus)  # behind the keys that came meanwhile
+
+    async def on_key(self, event: events.Key) -> None:
+        """What was typed before the line had the focus; the line stops what it takes itself."""
+        entry = self.query_one(Entry)
+        if event.character is not None and event.is_printable:
+            entry.insert_text_at_cursor(event.character)
+        elif event.key == "enter" and not entry.has_focus:
+            await entry.action_submit()
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         self._look(event.value)
 
     def _look(self, text: str) -> None:
-        self.run_worker(self._say(text), exclusive=True)
+        self.run_worker(partial(self._say, text), exclusive=True)
 
     async def _say(self, text: str) -> None:
         offer = self.words.offer(text)
@@ -148,8 +166,8 @@ class Ask(ModalScreen[str | None]):
     @on(Input.Submitted)
     async def _submitted(self, event: Input.Submitted) -> None:
         self.workers.cancel_node(self)
-        text = event.value.strip()
-        if not text or await self._checked(text):
+        text = event.value if event.value.strip() else ""
+        if (not text or await self._checked(text)) and self.is_current:  # a second enter is late
             self.dismiss(text)
 
     def action_complete(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.text import Text
 from textual import on
@@ -11,9 +11,8 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import OptionList, SelectionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
-from textual.widgets.selection_list import Selection
 
 
 class Choose(ModalScreen[str | None]):
@@ -67,6 +66,7 @@ class Pick(ModalScreen[list[str] | str | None]):
     """Any of several; the answer is a list of their keys, "all" or "default", or None when left."""
 
     BINDINGS = [
+        Binding("space", "turn", "On or off", id="pick.turn"),
         Binding("enter", "done", "Done", priority=True, id="pick.done"),
         Binding("escape,q", "dismiss(None)", "Leave", id="pick.leave"),
         Binding("a", "dismiss('all')", "All", id="pick.all"),
@@ -75,24 +75,40 @@ class Pick(ModalScreen[list[str] | str | None]):
         Binding("k", "up", show=False, id="pick.up"),
     ]
 
-    def __init__(self, title: str, choices: Sequence[tuple[str, str]], picked: Sequence[str]) -> None:
+    def __init__(self, title: str, choices: Sequence[tuple[str, str]], picked: Collection[str]) -> None:
         super().__init__()
         self.heading = title
         self.choices = choices
-        self.picked = picked
+        self.picked = set(picked)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Text(self.heading, style="bold"), id="dialog-title")
-            yield Static("space turns one on or off · a all · d default · enter done · escape leaves it")
-            yield SelectionList(*(Selection(Content(text), key, key in self.picked) for key, text in self.choices))
+            yield Static("space: on or off, enter: done, a: all, d: default")
+            yield OptionList(*map(self._prompt, range(len(self.choices))), markup=False)
+
+    def _prompt(self, at: int) -> Content:
+        key, text = self.choices[at]
+        return Content(f"{'x' if key in self.picked else ' '} {text}")
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        self._turn(event.option_index)
+
+    def _turn(self, at: int) -> None:
+        self.picked ^= {self.choices[at][0]}
+        self.query_one(OptionList).replace_option_prompt_at_index(at, self._prompt(at))
+
+    def action_turn(self) -> None:
+        highlighted = self.query_one(OptionList).highlighted
+        if highlighted is not None:
+            self._turn(highlighted)
 
     def action_done(self) -> None:
-        picked = self.query_one(SelectionList).selected
-        self.dismiss([key for key, _ in self.choices if key in picked])
+        self.dismiss([key for key, _ in self.choices if key in self.picked])
 
     def action_down(self) -> None:
-        self.query_one(SelectionList).action_cursor_down()
+        self.query_one(OptionList).action_cursor_down()
 
     def action_up(self) -> None:
-        self.query_one(SelectionList).action_cursor_up()
+        self.query_one(OptionList).action_cursor_up()

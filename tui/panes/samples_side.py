@@ -153,8 +153,10 @@ class SamplesSide(Vertical):
         assert self.loaded is not None
         row, key, asked = self.loaded.row, self.loaded.key, self.arrangement
         text = Text().append("< " * self._ends[0]).append(str(key), "bold").append(" >" * self._ends[1])
-        part = f"{len(self.order)} of " if asked.where or asked.pattern else ""
-        text.append(f" · {part}{count_line(row, self.loaded.groups)}")
+        if asked.where or asked.pattern:
+            text.append(f" · {len(self.order)} of {count(len(self.samples), 'sample')}")
+        else:
+            text.append(f" · {count_line(row, self.loaded.groups)}")
         if asked.where:
             text.append(" · where ").append(visible(asked.where), "bold")
             text.append(f" can't be used: {visible(self._problem)}" if self._problem else "", "bold")
@@ -173,7 +175,7 @@ class SamplesSide(Vertical):
         searched = self._searched
         if searched is None or searched.problem:
             return "-"
-        return f"{'~' * (not searched.finished)}{count(len(searched.hits), 'sample')}"
+        return f"{'~' * (not searched.finished)}{len(searched.hits)}"
 
     def _show_detail(self) -> None:
         """Of the sample under the cursor, the place where the pattern is found, else its group."""
