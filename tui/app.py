@@ -13,6 +13,7 @@ from textual.widgets import ContentSwitcher
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
+from dumptui.core.state import State
 from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
@@ -69,9 +70,14 @@ class DumpTui(StepsApp):
         workers: Workers | None = None,
         follow: Follow | None = None,
         bell: bool = False,
+        state: State | None = None,
     ) -> None:
-        """`key` is one of the run's steps; without it, the newest that can be read and has samples is opened."""
+        """`key` is one of the run's steps; without it, the newest that can be read and has samples is opened.
+
+        `state` keeps what is chosen, by default as long as the app runs.
+        """
         super().__init__(run, key, summaries, workers, follow, bell)
+        self.state = state or State(run.root, None)
         self._position: int | None = None  # of the sample that the Tokens pane shows, or waits for
         self._asked_sample = sample
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")

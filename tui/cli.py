@@ -178,6 +178,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
     from dumptui.core.follow import Follow
+    from dumptui.core.state import State
     from dumptui.core.summaries import WORTH_WORKERS
     from dumptui.core.views import check_step
     from dumptui.core.workers import Workers
@@ -195,7 +196,8 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
 
     sys.setswitchinterval(TURN)
     follow = Follow(run.root, run=run) if args.follow else None
-    app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell)
+    state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
+    app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell, state)
     app.run()
     summaries.save()
     return app.return_code or 0
