@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dumptui.core.run import StepKey
+from dumptui.core.state import State
 from dumptui.tui.hits import HitsScreen
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
@@ -303,3 +304,45 @@ async def test_a_step_without_a_twin(root: Path) -> None:
     async with opened(root, key=StepKey(2), size=WIDE) as (_, pilot):
         await go(pilot, "t")
         await until_shown(pilot, "there is no eval 2")
+
+
+# Memory -----------------------------------------------------------------------------------------------------------
+
+
+async def test_columns_sort_and_what_was_asked_are_there_again(root: Path, tmp_path: Path) -> None:
+    async with opened(root, key=StepKey(1), size=WIDE, state=State(root, tmp_path / "state")) as (app, pilot):
+        await go(pilot, "enter", "C", "space", "enter", "s")
+        await choose(pilot, "len")
+        await go(pilot, "S", "a")
+        for typed in ("reward == 1", "reward is nan"):
+            await type_in(pilot, "slash", typed, "enter")
+            await closed(pilot)
+    async with opened(root, key=StepKey(1), size=WIDE, state=State(root, tmp_path / "state")) as (app, pilot):
+        await until_shown(pilot, "8 samples in 2 groups · by len, smallest first")
+        await go(pilot, "enter", "a")
+        header = app.rollout.table.render_line(0).text
+        assert "group" not in header
+        assert "▲len" in header
+        await press(pilot, "slash")
+        await until(pilot, lambda: len(app.screen_stack) == 2)
+        for key, value in (
+            ("up", "reward is nan"),
+            ("up", "reward == 1"),
+            ("up", "reward == 1"),
+            ("down", "reward is nan"),
+        ):
+            await press(pilot, key)
+            assert app.screen.query_one(Input).value == value
+
+
+async def test_choices_that_make_no_sense_are_left_out(root: Path, tmp_path: Path) -> None:
+    state = State(root, tmp_path / "state")
+    state.put("samples.sort", [["shown_reward", 1], ["nonsense", True], "x", [[], 1]])
+    state.put("samples.columns", ["shown_reward", 5, "nonsense"])
+    state.put("steps.columns", {"a": 1})
+    state.put("samples.filters", ["\x1b]0;owned\x07", 3])
+    async with opened(root, key=StepKey(1), size=WIDE, state=state) as (app, pilot):
+        await until_shown(pilot, "8 samples in 2 groups · by reward, smallest first")
+        assert app.rollout.table.render_line(0).text.split() == ["sample", "▲reward"]
+        await press(pilot, "slash", "up")
+        await until(pilot, lambda: app.screen.query_one(Input).value == "]0;owned")

@@ -19,6 +19,7 @@ from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
 from dumptui.tui.finder import Finder
+from dumptui.tui.memory import Memory
 from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.health import HealthPane
@@ -91,7 +92,7 @@ class DumpTui(StepsApp):
             yield Line(id="where")
             yield TabLine(PANES)
         with ContentSwitcher(initial="rollout", id="panes"):
-            yield RolloutPane(list(self.run_.steps), Finder(self.reader))
+            yield RolloutPane(list(self.run_.steps), Finder(self.reader), Memory(self.state))
             yield BatchPane()
             yield TokensPane()
             yield HealthPane()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 
 from rich.text import Text
-from textual import events, on
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -139,10 +138,8 @@ class Ask(ModalScreen[str | None]):
     def _changed(self, event: Input.Changed) -> None:
         self._look(event.value)
 
-    def _look(self, text: str) -> None:
-        self.run_worker(partial(self._say, text), exclusive=True)
-
-    async def _say(self, text: str) -> None:
+    @work(exclusive=True)
+    async def _look(self, text: str) -> None:
         offer = self.words.offer(text)
         if offer:
             self._tell(offer)

@@ -210,11 +210,15 @@ def cells(fields: Sequence[Field], record: Record) -> list[str]:
     return [field.write(record.get(field.key)) for field in fields]
 
 
-def chosen_fields(fields: Sequence[Field], choice: object) -> list[Field]:
-    """`choice` is "default", "all" or a list of keys; the first field, which names the row, is always there."""
-    if isinstance(choice, list):
-        return [field for at, field in enumerate(fields) if not at or field.key in choice]
-    return [field for field in fields if field.default or choice == "all"]
+Shown: TypeAlias = list[str] | str
+"""Which columns of a table are shown: "default", "all" or a list of keys."""
+
+
+def chosen_fields(fields: Sequence[Field], shown: Shown) -> list[Field]:
+    """The first field, which names the row, is always there."""
+    if isinstance(shown, list):
+        return [field for at, field in enumerate(fields) if not at or field.key in shown]
+    return [field for field in fields if field.default or shown == "all"]
 
 
 Sort: TypeAlias = tuple[tuple[str, bool], ...]

@@ -14,6 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from dumptui.tui.columns import Shown
+
 
 class Choose(ModalScreen[str | None]):
     """One of several; the answer is its key, None when left."""
@@ -62,7 +64,7 @@ class ChooseMore(Choose):
         self.query_one(OptionList).action_select()
 
 
-class Pick(ModalScreen[list[str] | str | None]):
+class Pick(ModalScreen[Shown | None]):
     """Any of several; the answer is a list of their keys, "all" or "default", or None when left."""
 
     BINDINGS = [

@@ -15,9 +15,11 @@ from dumptui.core.run import StepKey
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.arrangement import Arrangement
+from dumptui.tui.ask import Ask
 from dumptui.tui.dialog import Choose, ChooseMore, Pick
 from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.hits import HitsScreen
+from dumptui.tui.memory import FIELDS, Memory
 from dumptui.tui.panes.samples_side import SamplesSide
 from dumptui.tui.panes.steps_side import StepsSide
 from dumptui.tui.questions import ask_filter, ask_pattern, ask_step, read_step
@@ -75,15 +77,20 @@ and **G** goes to the oldest.
 
         name: str
 
-    def __init__(self, keys: Sequence[StepKey], finder: Finder) -> None:
+    def __init__(self, keys: Sequence[StepKey], finder: Finder, memory: Memory) -> None:
         super().__init__(id="rollout")
         self.finder = finder
+        self.memory = memory
         self.left = StepsSide(keys)
         self.right = SamplesSide()
         # What others ask of the pane.
         self.like, self.select_step, self.next_step = self.left.like, self.left.select, self.left.go
         self.summarise, self.grow, self.show_steps = self.left.summarise, self.left.grow, self.left.show
         self.show_wait, self.next_sample = self.right.show_wait, self.right.go
+
+        self.left.set_reactive(StepsSide.shown, memory.shown("steps"))
+        self.right.set_reactive(SamplesSide.shown, memory.shown("samples"))
+        self.right.set_reactive(SamplesSide.arrangement, Arrangement(memory.sort))
 
     def compose(self) -> ComposeResult:
         yield self.left
@@ -185,7 +192,11 @@ and **G** goes to the oldest.
     def _sort_by(self, key: str | None, more: bool) -> None:
         if key is not None:
             before = self.right.arrangement
-            self.right.rearrange(before.then_by(key) if more else before.sorted_by(key), top=True)
+            self._rearrange(before.then_by(key) if more else before.sorted_by(key))
+
+    def _rearrange(self, arrangement: Arrangement) -> None:
+        self.right.rearrange(arrangement, top=True)
+        self.memory.keep_sort(arrangement.sort)
 
     def action_sort(self) -> None:
         fields = columns.chosen_fields(columns.SAMPLES, self.right.shown)
@@ -195,15 +206,17 @@ and **G** goes to the oldest.
         self.app.push_screen(dialog, lambda key: self._sort_by(key, dialog.more))
 
     def action_reverse(self) -> None:
-        self.right.rearrange(self.right.arrangement.reversed(), top=True)
+        self._rearrange(self.right.arrangement.reversed())
 
     def action_filter(self) -> None:
         if self.right.loaded is not None:
-            dialog = ask_filter(self.right.loaded.samples, self.right.arrangement.where)
+            where, history = self.right.arrangement.where, self.memory.history("filters")
+            dialog = ask_filter(self.right.loaded.samples, where, history)
             self.app.push_screen(dialog, self._filter)
 
     def _filter(self, where: str | None) -> None:
         if where is not None:
+            self.memory.keep("filters", where)
             self._ask_for(replace(self.right.arrangement, where=where))
 
     def _ask_for(self, arrangement: Arrangement) -> None:
@@ -214,10 +227,14 @@ and **G** goes to the oldest.
     # Search ----------------------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        self.app.push_screen(ask_pattern("search the step", self.right.arrangement.pattern), self._search)
+        self.app.push_screen(self._ask_pattern("search the step"), self._search)
+
+    def _ask_pattern(self, title: str) -> Ask:
+        return ask_pattern(title, self.right.arrangement.pattern, self.memory.history("patterns"))
 
     def _search(self, pattern: str | None) -> None:
         if pattern is not None:
+            self.memory.keep("patterns", pattern)
             self._ask_for(replace(self.right.arrangement, pattern=pattern))
             self._search_step()
 
@@ -234,10 +251,11 @@ and **G** goes to the oldest.
     def action_search_run(self) -> None:
         def search(pattern: str | None) -> None:
             if pattern:
+                self.memory.keep("patterns", pattern)
                 hits = HitsScreen(self.finder, self.left.keys, pattern)
                 self.app.push_screen(hits, lambda key: self._open_hits(key, pattern))
 
-        self.app.push_screen(ask_pattern("search the run", self.right.arrangement.pattern), search)
+        self.app.push_screen(self._ask_pattern("search the run"), search)
 
     def _open_hits(self, key: StepKey | None, pattern: str) -> None:
         if key is not None:
@@ -249,23 +267,27 @@ and **G** goes to the oldest.
     # Columns ---------------------------------------------------------------------------------------------------
 
     def action_all_columns(self) -> None:
-        self.right.shown = "default" if self.right.shown == "all" else "all"
-        self.right.show()
+        """All columns of the samples, and back to those that were picked."""
+        own = self.memory.own_shown("samples")
+        self._show_columns(self.right, "samples", own if self.right.shown == "all" else "all")
 
     def action_pick_columns(self) -> None:
         """Of the table that has the cursor."""
-        at_samples = self.has_class("-samples")
-        side: StepsSide | SamplesSide = self.right if at_samples else self.left
-        fields = columns.SAMPLES if at_samples else columns.STEPS
+        side: StepsSide | SamplesSide = self.right if self.has_class("-samples") else self.left
+        table = "samples" if side is self.right else "steps"
 
-        def picked(choice: list[str] | str | None) -> None:
-            if choice is not None:
-                side.shown = choice
-                side.show()
+        def picked(shown: columns.Shown | None) -> None:
+            if shown is not None:
+                self._show_columns(side, table, shown)
 
-        shown = [field.key for field in columns.chosen_fields(fields, side.shown)[1:]]
-        title = f"columns of the {'samples' if at_samples else 'steps'}"
-        self.app.push_screen(Pick(title, [described(field) for field in fields[1:]], shown), picked)
+        fields = FIELDS[table]
+        shown = [field.key for field in columns.chosen_fields(fields, side.shown)]
+        self.app.push_screen(Pick(f"columns of the {table}", [described(field) for field in fields[1:]], shown), picked)
+
+    def _show_columns(self, side: StepsSide | SamplesSide, table: str, shown: columns.Shown) -> None:
+        side.shown = shown
+        side.show()
+        self.memory.keep_shown(table, shown)
 
     def action_reward_key(self) -> None:
         loaded = self.right.loaded

@@ -40,7 +40,7 @@ class SamplesSide(Vertical):
     """`order` has the positions of the samples on show; `loaded` is their step, None while there is none."""
 
     arrangement: var[Arrangement] = var(Arrangement(), init=False)
-    shown: var[object] = var("default", init=False)  # the columns, as columns.chosen_fields takes them
+    shown: var[columns.Shown] = var("default", init=False)
 
     @dataclass
     class SortedBy(Message):

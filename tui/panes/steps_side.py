@@ -36,7 +36,7 @@ class StepsSide(Vertical):
     """The newest step on top; `open` is the one whose samples are on show, None while there is none."""
 
     trend: var[str] = var("mean_abs_lp_diff")
-    shown: var[object] = var("default", init=False)  # the columns, as columns.chosen_fields takes them
+    shown: var[columns.Shown] = var("default", init=False)
 
     @dataclass
     class Moved(Message):
