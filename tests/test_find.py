@@ -66,6 +66,7 @@ async def test_a_filter_leaves_the_samples_for_which_it_holds(root: Path, size: 
         await type_in(pilot, "slash", "reward == 1 or reward is null", "enter")
         await closed(pilot)
         await until_shown(pilot, "4 of 8 samples", "where reward == 1 or reward is null")
+        await until(pilot, lambda: "sample" in app.rollout.table.render_line(0).text)
         assert column(app.rollout.table, "sample") == ["9", "10", "13", "14"]
         assert app.rollout.table.has_focus
         await go(pilot, "enter", "n", "n", "n", "p")
