@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dumptui.core.expression import Blank, Expression, encodable, parse, wrong
+from dumptui.core.expression import Blank, Expression, parse
+from dumptui.core.filter_words import encodable, wrong
 from dumptui.core.sample_rows import Record
 
 if TYPE_CHECKING:

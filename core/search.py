@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from dumptui.core.errors import DumpError
-from dumptui.core.expression import encodable
+from dumptui.core.filter_words import encodable
 from dumptui.core.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Sample, read_rollout
 from dumptui.core.values import as_int

@@ -66,7 +66,7 @@ def test_records_found(expression: str, found: list[int]) -> None:
         ("(reward > 1", "a ) is missing at the end"),
         ("reward > 1)", "a ) has no ( before it"),
         ("0 < reward < 1", "two comparisons in a row: write 0 < x and x < 1"),
-        ("status == 'a", "a text that begins with ' has no end"),
+        ("status == 'a", "' begins a text that has no end"),
         ("reward == 1; drop", "; means nothing in a filter"),
         ("reward is 1", "behind is stands null, nan, true or false"),
         ("reward + 1 is nan", "only a column alone can be asked whether it is nan"),
