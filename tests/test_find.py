@@ -185,7 +185,7 @@ async def test_the_whole_run_is_searched_step_by_step(root: Path) -> None:
     async with opened(root, key=StepKey(2), size=WIDE) as (app, pilot):
         await type_in(pilot, "ctrl+f", "(in step [01]|of eval)", "enter")
         await until(pilot, lambda: isinstance(app.screen, HitsScreen))
-        await until_shown(pilot, "in 20 samples · 4 of 4 steps searched", "eval 1", "response: …")
+        await until_shown(pilot, "20 samples in 4 of 4 steps searched", "eval 1", "response: …")
         table = app.screen.query_one(Table)
         assert column(table, "found") == ["4", "8", "8"]
         await press(pilot, "end", "enter")
@@ -198,7 +198,7 @@ async def test_a_run_that_says_it_nowhere_or_can_not_be_read(root: Path) -> None
     (root / "rollout_data" / "1.pt").write_bytes(b"")
     async with opened(root, key=StepKey(2), size=NARROW) as (_, pilot):
         await type_in(pilot, "ctrl+f", "nowhere", "enter")
-        await until_shown(pilot, "in 0 samples · 4 of 4 steps searched", "step 1")
+        await until_shown(pilot, "0 samples in 4 of 4 steps searched", "step 1")
         await press(pilot, "escape")
         await closed(pilot)
         await until_shown(pilot, "step 2, 3 of 3", "over train steps")

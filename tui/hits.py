@@ -70,9 +70,9 @@ class HitsScreen(ModalScreen[StepKey | None]):
         done = sum(one.finished or one.problem is not None for one in self.found.values())
         self.table.empty = "searching" if done < len(self.keys) else "no sample of the run has it"
         self.table.show(COLUMNS, len(rows), lambda at: cells(rows[at]))
-        title = Text("/").append(visible(self.pattern), "bold").append("/ in ")
-        title.append(count(sum(len(one.hits) for one in rows), "sample"))
-        title.append(f" · {done} of {count(len(self.keys), 'step')} searched")
+        title = Text(f"{count(sum(len(one.hits) for one in rows), 'sample')} in ")
+        title.append(f"{done} of {count(len(self.keys), 'step')} searched · ")
+        title.append(f"/{visible(self.pattern)}/", "bold")
         self.query_one("#hits-title", Line).say(title)
 
     @on(Table.Selected)
