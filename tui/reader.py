@@ -313,12 +313,12 @@ class Reader:
             self._post(Hits(view, pattern, [], str(error)))
 
     def _passages(self, key: StepKey) -> list[list[Passage]]:
-        wish, files = self._wish, self.run.steps[key]
+        files = self._files(key)
         if (recent := self._recent.get(files)) is not None:
             messages = read_messages(files)
             return [passages(sample, messages) for sample in recent.step.samples]
         try:
-            return read_passages(files, lambda done, total: self._check(wish))
+            return read_passages(files, lambda done, total: self._check())
         except (Abandoned, DumpError):
             raise
         except Exception as error:  # a defect: it costs the step only

@@ -12,6 +12,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 
 from dumptui.core.run import StepKey
+from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.arrangement import Arrangement

@@ -213,19 +213,16 @@ class SamplesSide(Vertical):
 
     @on(Table.Highlighted, "#samples")
     def _moved(self, event: Table.Highlighted) -> None:
-        event.stop()
         self._hidden = None
         self._show_detail()
 
     @on(Table.Selected, "#samples")
     def _chosen(self, event: Table.Selected) -> None:
-        event.stop()
         if self.order:
             self.post_message(SampleChosen(self.order[event.row]))
 
     @on(Table.HeaderClicked, "#samples")
     def _header_clicked(self, event: Table.HeaderClicked) -> None:
-        event.stop()
         self.post_message(self.SortedBy(event.key, event.more))
 
     def clear(self) -> bool:

@@ -162,13 +162,11 @@ class StepsSide(Vertical):
 
     @on(Table.Highlighted, "#steps")
     def _moved(self, event: Table.Highlighted) -> None:
-        event.stop()
         # Not the row it was posted for, which may be another step by now.
         self.post_message(self.Moved(self.current))
 
     @on(Table.Selected, "#steps")
     def _entered(self, event: Table.Selected) -> None:
-        event.stop()
         self.post_message(self.Entered(self.keys[event.row]))
 
     @on(Plot.Clicked, "#trend")
