@@ -287,7 +287,7 @@ async def test_going_to_a_step_by_its_number(root: Path) -> None:
     async with opened(root, key=StepKey(2), size=WIDE) as (_, pilot):
         await type_in(pilot, "number_sign", "0", "enter")
         await until_shown(pilot, "step 0, 1 of 3", "step 0 >")
-        await type_in(pilot, "ctrl+g", "eval 1", "enter")
+        await type_in(pilot, "number_sign", "eval 1", "enter")
         await until_shown(pilot, "eval 1, 1 of 1")
         await go(pilot, "t")
         await until_shown(pilot, "step 1, 2 of 3")

@@ -53,7 +53,7 @@ class DumpTui(StepsApp):
         Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
         Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
-        Binding("number_sign,ctrl+g", "ask_step", "Go to a step", key_display="#", show=False, id="app.ask-step"),
+        Binding("number_sign", "ask_step", "Go to a step", key_display="#", show=False, id="app.ask-step"),
         Binding("t", "twin_step", "Eval or train", show=False, id="app.twin-step", tooltip="The eval of its number"),
         Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
         Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
