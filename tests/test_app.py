@@ -21,6 +21,7 @@ from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.tui import reader
 from dumptui.tui.app import DumpTui
+from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.panes.tokens import TokensPane
 from dumptui.tui.widgets.heatmap import Heatmap
 from dumptui.tui.widgets.keys import KeyLine
@@ -65,7 +66,9 @@ async def session(long_session: Session) -> Session:
     while len(app.screen_stack) > 1:
         await app.pop_screen()
     await pilot.resize_terminal(*WIDE)
-    app.rollout._sort, app.rollout.all_columns, app.rollout.trend = None, False, "mean_abs_lp_diff"
+    app.rollout.left.trend = "mean_abs_lp_diff"
+    app.rollout.left.shown = app.rollout.right.shown = "default"
+    app.rollout.right.rearrange(Arrangement())
     app.tokens.set_reactive(TokensPane.statistic, "lp_diff")
     app.rollout.leave_samples()
     app.open_step(StepKey(2))
@@ -85,12 +88,12 @@ async def go(pilot: Pilot[None], *keys: str) -> None:
         await until(pilot, lambda: not app.wait.waiting)
 
 
-async def choose(pilot: Pilot[None], label: str) -> None:
+async def choose(pilot: Pilot[None], label: str, key: str = "enter") -> None:
     """Pick an entry of the open dialog."""
     choices = pilot.app.screen.query_one(OptionList)
     labels = [str(choices.get_option_at_index(at).prompt) for at in range(choices.option_count)]
     choices.highlighted = next(at for at, prompt in enumerate(labels) if prompt.startswith(label))
-    await press(pilot, "enter")
+    await press(pilot, key)
     await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
 
 

@@ -41,6 +41,9 @@ def ask(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, st
         (["{demo}", "--print", "samples", "--eval", "9"], "no eval 9"),
         (["{demo}", "--print", "tokens", "--sample", "7"], "no sample 7 in step 3"),
         (["{demo}", "--print", "tokens", "--sample", "x"], "not a sample: 'x'"),
+        (["{demo}", "--print", "samples", "--where", "rewrd > 0"], "no column rewrd: did you mean reward"),
+        (["{demo}", "--print", "samples", "--where", "\x1b == 1"], "␛ means nothing in a filter"),
+        (["{demo}", "--where", "reward > 0"], "--where is for --print samples"),
         (["{demo}", "--print", "nothing"], "invalid choice: 'nothing'"),
         (["{demo}", "--step", "1", "--eval", "1"], "not allowed with"),
         (["{demo}", "--demo"], "give a RUN folder"),
@@ -163,3 +166,11 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(capsys, "--help")
     assert code == 0
     assert all(word in out for word in ("--print", "--step", "--demo"))
+
+
+def test_where_prints_the_samples_for_which_it_holds(capsys: pytest.CaptureFixture[str], shared: Path) -> None:
+    words = (shared / "runs" / "multiturn", "--print", "samples", "--step", "1", "--json", "--no-cache")
+    every = strict_json(ask(capsys, *words)[1])["rows"]
+    found = strict_json(ask(capsys, *words, "--where", "tool_calls >= 2 or status != 'completed'")[1])["rows"]
+    assert found == [row for row in every if (row["tool_calls"] or 0) >= 2 or row["status"] != "completed"]
+    assert 0 < len(found) < len(every)

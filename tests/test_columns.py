@@ -18,7 +18,7 @@ cells = st.none() | st.just("") | st.text("ab", max_size=3) | st.integers() | st
 @given(st.lists(cells, max_size=12), st.booleans())
 def test_order_is_sorted_with_blanks_and_nan_last(values: list[Any], descending: bool) -> None:
     records = [{"x": value} for value in values]
-    order = columns.order(records, "x", descending)
+    order = columns.order(records, (("x", descending),))
     assert sorted(order) == list(range(len(values)))
     found = [values[at] for at in order]
     numbers = [v for v in found if isinstance(v, (bool, int, float)) and not math.isnan(v)]
@@ -31,10 +31,29 @@ def test_order_is_sorted_with_blanks_and_nan_last(values: list[Any], descending:
 
 @given(st.lists(st.sampled_from([1, 2, "a", None]), max_size=12), st.booleans())
 def test_equal_ones_stay_in_file_order(values: list[Any], descending: bool) -> None:
-    order = columns.order([{"x": value} for value in values], "x", descending)
+    order = columns.order([{"x": value} for value in values], (("x", descending),))
     for value in set(values):
         places = [at for at in order if values[at] == value]
         assert places == sorted(places)
+
+
+few = st.sampled_from([1, 2, math.nan, None, "a", "b"])
+
+
+@given(st.lists(st.tuples(few, few), max_size=12), st.booleans(), st.booleans())
+def test_a_second_column_orders_the_rows_that_are_equal_in_the_first(
+    pairs: list[tuple[Any, Any]], first: bool, second: bool
+) -> None:
+    records = [{"x": x, "y": y} for x, y in pairs]
+    order = columns.order(records, (("x", first), ("y", second)))
+    by_first = columns.order(records, (("x", first),))
+    blank = [value is None or value != value for value, _ in pairs]
+    same = [None if blank[at] else pairs[at][0] for at in range(len(pairs))]
+    assert [same[at] for at in order] == [same[at] for at in by_first]
+    for value in {one for one in same if one is not None}:
+        rows = [at for at in order if same[at] == value]
+        inner = columns.order([records[at] for at in sorted(rows)], (("y", second),))
+        assert rows == [sorted(rows)[at] for at in inner]
 
 
 @pytest.mark.parametrize(

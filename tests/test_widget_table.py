@@ -65,7 +65,7 @@ def assert_fits(lines: list[str], width: int) -> None:
 async def test_rows_line_up_under_their_header_with_the_cursor_row_pointed_at() -> None:
     app = TableApp()
     async with app.run_test(size=(60, 6)) as pilot:
-        app.table.show(COLUMNS, 3, cells, sort=("reward", True))
+        app.table.show(COLUMNS, 3, cells, sort=[("reward", True)])
         await pilot.press("down")
         assert [line.rstrip() for line in screen(app)] == [
             " sample ▼reward    len  prompt",
@@ -75,7 +75,7 @@ async def test_rows_line_up_under_their_header_with_the_cursor_row_pointed_at() 
             "",
             "",
         ]
-        app.table.show(COLUMNS, 3, cells, sort=("sample", False))
+        app.table.show(COLUMNS, 3, cells, sort=[("sample", False)])
         await pilot.pause()
         assert screen(app)[0].startswith("▲sample  reward")
 

@@ -13,10 +13,13 @@ from textual.widgets import ContentSwitcher
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
+from dumptui.core.state import State
 from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
+from dumptui.tui.finder import Finder
+from dumptui.tui.memory import Memory
 from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.health import HealthPane
@@ -50,6 +53,8 @@ class DumpTui(StepsApp):
         Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
         Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
+        Binding("number_sign", "ask_step", "Go to a step", key_display="#", show=False, id="app.ask-step"),
+        Binding("t", "twin_step", "Eval or train", show=False, id="app.twin-step", tooltip="The eval of its number"),
         Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
         Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
         Binding("q", "quit", "Quit", id="app.quit"),
@@ -66,9 +71,14 @@ class DumpTui(StepsApp):
         workers: Workers | None = None,
         follow: Follow | None = None,
         bell: bool = False,
+        state: State | None = None,
     ) -> None:
-        """`key` is one of the run's steps; without it, the newest that can be read and has samples is opened."""
+        """`key` is one of the run's steps; without it, the newest that can be read and has samples is opened.
+
+        `state` keeps what is chosen, by default as long as the app runs.
+        """
         super().__init__(run, key, summaries, workers, follow, bell)
+        self.state = state or State(run.root, None)
         self._position: int | None = None  # of the sample that the Tokens pane shows, or waits for
         self._asked_sample = sample
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")
@@ -82,7 +92,7 @@ class DumpTui(StepsApp):
             yield Line(id="where")
             yield TabLine(PANES)
         with ContentSwitcher(initial="rollout", id="panes"):
-            yield RolloutPane(list(self.run_.steps))
+            yield RolloutPane(list(self.run_.steps), Finder(self.reader), Memory(self.state))
             yield BatchPane()
             yield TokensPane()
             yield HealthPane()

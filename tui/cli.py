@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("give a RUN folder, or --demo for a generated one")
     if args.follow and args.print not in (None, "steps"):
         parser.error("--follow prints the steps only")
+    if args.where is not None and args.print != "samples":
+        parser.error("--where is for --print samples")
     if args.print is None and not can_draw():
         args.print = "steps"
     try:
@@ -96,6 +98,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
     parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
     parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
+    parser.add_argument(
+        "--where", metavar="EXPR", help="only the samples for which it holds, such as 'reward == 0 and truncated'"
+    )
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep summaries under XDG_CACHE_HOME")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON document")
@@ -173,6 +178,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
     from dumptui.core.follow import Follow
+    from dumptui.core.state import State
     from dumptui.core.summaries import WORTH_WORKERS
     from dumptui.core.views import check_step
     from dumptui.core.workers import Workers
@@ -190,7 +196,8 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
 
     sys.setswitchinterval(TURN)
     follow = Follow(run.root, run=run) if args.follow else None
-    app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell)
+    state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
+    app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell, state)
     app.run()
     summaries.save()
     return app.return_code or 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import TypeAlias
 
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
@@ -208,16 +210,41 @@ def cells(fields: Sequence[Field], record: Record) -> list[str]:
     return [field.write(record.get(field.key)) for field in fields]
 
 
-def order(records: Sequence[Record], key: str, descending: bool) -> list[int]:
-    """Row numbers sorted by a column: numbers, then texts, blanks and NaN last; equal ones stay in file order."""
-    values = [record.get(key) for record in records]
-    numbers: dict[int, float] = {}
-    texts: dict[int, str] = {}
-    for at, value in enumerate(values):
-        if isinstance(value, (bool, int, float)):
-            if value == value:
-                numbers[at] = -value if descending else value
-        elif value is not None and value != "":
-            texts[at] = str(value)
-    blank = [at for at in range(len(values)) if at not in numbers and at not in texts]
-    return sorted(numbers, key=numbers.__getitem__) + sorted(texts, key=texts.__getitem__, reverse=descending) + blank
+Shown: TypeAlias = list[str] | str
+"""Which columns of a table are shown: "default", "all" or a list of keys."""
+
+
+def chosen_fields(fields: Sequence[Field], shown: Shown) -> list[Field]:
+    """The first field, which names the row, is always there."""
+    if isinstance(shown, list):
+        return [field for at, field in enumerate(fields) if not at or field.key in shown]
+    return [field for field in fields if field.default or shown == "all"]
+
+
+Sort: TypeAlias = tuple[tuple[str, bool], ...]
+"""Columns to sort by, the most important first, each with whether it descends."""
+
+
+def order(records: Sequence[Record], sort: Sort) -> list[int]:
+    """Row numbers in the order of `sort`; rows that are equal in all of it stay in file order."""
+    found = list(range(len(records)))
+    for key, descending in reversed(sort):
+        found = order_by(found, [records[at].get(key) for at in found], descending)
+    return found
+
+
+def order_by(rows: Sequence[int], values: Sequence[object], descending: bool) -> list[int]:
+    """Numbers, then texts, blanks and NaN last in both directions; rows with equal values stay as they are."""
+    numbers: list[tuple[float, int]] = []
+    texts: list[tuple[str, int]] = []
+    blank: list[int] = []
+    for row, value in zip(rows, values, strict=True):
+        if isinstance(value, (bool, int, float)) and value == value:
+            numbers.append((value, row))
+        elif value is None or value == "" or value != value:
+            blank.append(row)
+        else:
+            texts.append((str(value), row))
+    numbers.sort(key=itemgetter(0), reverse=descending)
+    texts.sort(key=itemgetter(0), reverse=descending)
+    return [row for _, row in numbers] + [row for _, row in texts] + blank

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.text import Text
 from textual import on
@@ -13,6 +13,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
+
+from dumptui.tui.columns import Shown
 
 
 class Choose(ModalScreen[str | None]):
@@ -43,6 +45,69 @@ class Choose(ModalScreen[str | None]):
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option.id)
+
+    def action_down(self) -> None:
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        self.query_one(OptionList).action_cursor_up()
+
+
+class ChooseMore(Choose):
+    """A choice that can also be put behind those made before: `more` tells so, once it is made."""
+
+    BINDINGS = [Binding("space,plus", "more", "Add", id="choose.more")]
+    more = False
+
+    def action_more(self) -> None:
+        self.more = True
+        self.query_one(OptionList).action_select()
+
+
+class Pick(ModalScreen[Shown | None]):
+    """Any of several; the answer is a list of their keys, "all" or "default", or None when left."""
+
+    BINDINGS = [
+        Binding("space", "turn", "On or off", id="pick.turn"),
+        Binding("enter", "done", "Done", priority=True, id="pick.done"),
+        Binding("escape,q", "dismiss(None)", "Leave", id="pick.leave"),
+        Binding("a", "dismiss('all')", "All", id="pick.all"),
+        Binding("d", "dismiss('default')", "Default", id="pick.default"),
+        Binding("j", "down", show=False, id="pick.down"),
+        Binding("k", "up", show=False, id="pick.up"),
+    ]
+
+    def __init__(self, title: str, choices: Sequence[tuple[str, str]], picked: Collection[str]) -> None:
+        super().__init__()
+        self.heading = title
+        self.choices = choices
+        self.picked = set(picked)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Text(self.heading, style="bold"), id="dialog-title")
+            yield Static("space: on or off, enter: done, a: all, d: default")
+            yield OptionList(*map(self._prompt, range(len(self.choices))), markup=False)
+
+    def _prompt(self, at: int) -> Content:
+        key, text = self.choices[at]
+        return Content(f"{'x' if key in self.picked else ' '} {text}")
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        self._turn(event.option_index)
+
+    def _turn(self, at: int) -> None:
+        self.picked ^= {self.choices[at][0]}
+        self.query_one(OptionList).replace_option_prompt_at_index(at, self._prompt(at))
+
+    def action_turn(self) -> None:
+        highlighted = self.query_one(OptionList).highlighted
+        if highlighted is not None:
+            self._turn(highlighted)
+
+    def action_done(self) -> None:
+        self.dismiss([key for key, _ in self.choices if key in self.picked])
 
     def action_down(self) -> None:
         self.query_one(OptionList).action_cursor_down()

@@ -21,6 +21,7 @@ from dumptui.core.follow import Follow, Look
 from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step, load
 from dumptui.core.run import Run, StepFiles, StepKey
+from dumptui.core.search import Passage, passages, read_messages, read_passages
 from dumptui.core.step_summary import is_whole, summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.survey import Survey, surveying
@@ -190,6 +191,10 @@ class Reader:
             self._looking = True
             self._soon(self._look)
 
+    def passages(self, key: StepKey) -> Future[list[list[Passage]]]:
+        """What the samples of a step say; the answer is Abandoned when something else is asked meanwhile."""
+        return self._pool.submit(self._passages, key)
+
     def take_reward(self, name: str) -> None:
         """From now on this entry of rewards that are dicts is the reward: all rows have to be worked out again."""
         self._summaries.reward_key = name
@@ -306,6 +311,18 @@ class Reader:
             self._post(Hits(view, pattern, find(view.texts, pattern)))
         except BadPattern as error:
             self._post(Hits(view, pattern, [], str(error)))
+
+    def _passages(self, key: StepKey) -> list[list[Passage]]:
+        files = self._files(key)
+        if (recent := self._recent.get(files)) is not None:
+            messages = read_messages(files)
+            return [passages(sample, messages) for sample in recent.step.samples]
+        try:
+            return read_passages(files, lambda done, total: self._check())
+        except (Abandoned, DumpError):
+            raise
+        except Exception as error:  # a defect: it costs the step only
+            raise DumpError(str(key), f"can't be searched: {type(error).__name__}: {error}") from error
 
     def _words(self) -> Vocabulary | None:
         if self._vocabulary is None:

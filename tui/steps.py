@@ -113,6 +113,12 @@ class StepsApp(TerminalApp):
     def action_step(self, by: int) -> None:
         self.rollout.next_step(by)
 
+    def action_ask_step(self) -> None:
+        self.rollout.ask_step()
+
+    def action_twin_step(self) -> None:
+        self.rollout.twin_step()
+
     def action_follow(self) -> None:
         self.live.moved(True)
         self.rollout.select_step(self.newest)

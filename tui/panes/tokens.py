@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.binding import Binding
 
+from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
 from dumptui.tui.ask import Ask
 from dumptui.tui.dialog import Choose
@@ -103,16 +104,17 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
     def action_position(self) -> None:
         last = 0 if self.view is None else len(self.view.texts) - 1
 
-        def check(text: str) -> str:
-            fits = text.isascii() and text.isdecimal() and int(text) <= last
-            return "" if fits else f"a position is a number from 0 to {last}"
+        async def check(text: str) -> str:
+            if not (text.isascii() and text.isdecimal() and int(text) <= last):
+                raise DumpError("position", f"a position is a number from 0 to {last}")
+            return ""
 
         def answered(text: str | None) -> None:
-            if text is not None:
+            if text:
                 self.go_to(int(text))
 
         if self.view is not None and self.view.texts:
-            self.app.push_screen(Ask(f"go to the token at position (0 to {last})", check=check), answered)
+            self.app.push_screen(Ask(f"go to the token at position (0 to {last})", check), answered)
 
     def action_worst(self, by: int) -> None:
         if self.view is None:
@@ -149,7 +151,7 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
                 self.action_end_search()
 
         if self.view is not None:
-            self.app.push_screen(Ask("search the text for a regular expression", self.search.pattern), answered)
+            self.app.push_screen(Ask("search the text for a regular expression", value=self.search.pattern), answered)
 
     def _begin_search(self, pattern: str) -> None:
         assert self.view is not None

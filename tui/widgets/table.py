@@ -85,7 +85,7 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows under a header, with a cursor.
 
     The first column stays while left and right move the others by whole columns; `‹` and `›` in the header
-    say that there are more. The cursor row has a `>` before it, the sorted column `▲` or `▼`.
+    say that there are more. The cursor row has a `>` before it, sorted columns `▲` or `▼`.
 
     Args:
         empty: shown in the middle when there are no rows: the reason why.
@@ -159,9 +159,10 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
 
     @dataclass
     class HeaderClicked(TableMessage):
-        """A click on the label of a column."""
+        """A click on the label of a column; `more` if shift or control was held."""
 
         key: str
+        more: bool = False
 
     def __init__(self, *, empty: str = "no rows", **widget: Any) -> None:
         super().__init__(**widget)
@@ -170,7 +171,7 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
         self._count = 0
         self._cells: Callable[[int], Sequence[str]] = lambda row: ()
         self._row_style: Callable[[int], str | None] | None = None
-        self._sort: tuple[str, bool] | None = None
+        self._sort: dict[str, bool] = {}
         self._skipped = 0
         self._fields: list[Field] = []
         self._moved_by_click = False
@@ -188,13 +189,13 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
         cells: Callable[[int], Sequence[str]],
         *,
         style: Callable[[int], str | None] | None = None,
-        sort: tuple[str, bool] | None = None,
+        sort: Sequence[tuple[str, bool]] = (),
         keep_cursor: bool = True,
     ) -> None:
         """Show `count` rows; `cells(row)` gives one string a column, asked for when the row is drawn.
 
         `style(row)` is "bad", "warn", "dim", "mark" or None: a second sign, so a cell must say it too. `sort`
-        is the key of the sorted column and whether it descends. The cursor keeps its row number, or goes to
+        has the keys of the sorted columns and whether they descend. The cursor keeps its row number, or goes to
         the first row; Highlighted is posted only if that number changes.
         """
         if [c.key for c in columns] != [c.key for c in self._columns]:
@@ -203,7 +204,7 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
         self._count = count
         self._cells = cells
         self._row_style = style
-        self._sort = sort
+        self._sort = dict(sort)
         self.virtual_size = Size(1, count + 1)
         self._lay_out()
         self.cursor = self.cursor if keep_cursor else 0
@@ -272,9 +273,7 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip([Segment(text, self.get_component_rich_style("table--header"))], self._width)
 
     def _arrow(self, key: str) -> str:
-        if self._sort is None or self._sort[0] != key:
-            return " "
-        return "▼" if self._sort[1] else "▲"
+        return " " if key not in self._sort else "▼" if self._sort[key] else "▲"
 
     def _row(self, row: int, under_cursor: bool) -> Strip:
         cells = self._cells(row)
@@ -355,7 +354,7 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
             return
         if offset.y == 0:
             if column := self._column_at(offset.x):
-                self.post_message(self.HeaderClicked(self, column.key))
+                self.post_message(self.HeaderClicked(self, column.key, event.shift or event.ctrl))
         elif (row := offset.y - 1 + self.scroll_offset.y) < self._count:
             self._click_row(row, event.chain)
 

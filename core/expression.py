@@ -1,0 +1,183 @@
+"""The language of filters: what a person types, such as `reward == 0 and not truncated`, checked and turned into SQL.
+
+Every word must be a column, a value, an operator or one of a few functions before polars sees any of it: nothing that
+reads a file or another table can be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dumptui.core.filter_words import BLANKS, Names, Token, read_tokens, wrong
+
+LONGEST = 1000  # characters; polars takes 1.3 s to read a chain of 300 comparisons, and the square of that for more
+COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">=", "~", "~*", "!~", "!~*", "in", "like", "ilike", "between"}
+
+
+class Blank(NamedTuple):
+    """A column that tells where another one is null or nan."""
+
+    column: str
+    what: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.column} {self.what}"
+
+
+class Piece(NamedTuple):
+    kind: str  # column, value, open, close, comma, join (and, or, not), compare or sum (arithmetic)
+    sql: str
+
+
+@dataclass
+class Expression:
+    """`sql` over `columns` and `blanks`. A column maps to whether it stands alone somewhere, as what is yes or no."""
+
+    sql: str = ""
+    columns: dict[str, bool] = field(default_factory=dict)
+    blanks: dict[Blank, None] = field(default_factory=dict)
+
+
+def parse(text: str, columns: Iterable[str], labels: Mapping[str, str] | None = None) -> Expression:
+    """Raises DumpError, in one sentence, for what is no expression over the columns.
+
+    `labels` are other names of columns, for which no value is looked up but which lead to the right one.
+    """
+    if len(text) > LONGEST:
+        raise wrong(f"it is longer than {LONGEST} characters")
+    return Parser(list(read_tokens(text, Names(columns, labels or {})))).parse()
+
+
+class Parser:
+    """Sees to it that values and operators take turns, which polars would only call unparsable."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._pieces: list[Piece] = []
+        self._compared = [False]  # at each depth of parentheses, whether there was a comparison since the last and, or
+        self._result = Expression()
+
+    def parse(self) -> Expression:
+        while True:
+            self._value()
+            if self._operator() == "end":
+                break
+        if len(self._compared) > 1:
+            raise wrong("a ) is missing at the end")
+        self._result.sql = " ".join(piece.sql for piece in self._pieces)
+        self._note_columns()
+        return self._result
+
+    def _note_columns(self) -> None:
+        kinds = ["open", *(piece.kind for piece in self._pieces), "close"]
+        for before, piece, after in zip(kinds[:-2], self._pieces, kinds[2:], strict=True):
+            if piece.kind == "column":
+                name, alone = piece.sql[1:-1], before in ("open", "join") and after in ("close", "join")
+                self._result.columns[name] = alone or self._result.columns.get(name, False)
+
+    def _next(self) -> Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def _skip(self, *texts: str) -> str | None:
+        """The operator that stands here, passed over, if it is one of these."""
+        token = self._tokens[self._at]
+        if token.kind != "operator" or token.text not in texts:
+            return None
+        self._at += 1
+        return token.text
+
+    def _put(self, kind: str, sql: str) -> None:
+        self._pieces.append(Piece(kind, sql))
+
+    def _value(self) -> None:
+        """Everything up to and with one value: signs, `not` and opening parentheses before it."""
+        while True:
+            token = self._next()
+            if token.kind == "function":
+                self._put("value", token.text)
+            elif token.kind == "operator" and token.text in ("not", "-", "+"):
+                self._put("join" if token.text == "not" else "sum", token.text)
+            elif token.kind == "operator" and token.text == "(":
+                self._put("open", "(")
+                self._compared.append(False)
+            else:
+                return self._operand(token)
+
+    def _operand(self, token: Token) -> None:
+        if token.kind == "column":
+            self._put("column", f'"{token.text}"')
+        elif token.kind in ("text", "number") or token.text in ("true", "false"):
+            self._put("value", token.text)
+        elif token.text in BLANKS:
+            raise wrong(f"nothing can be compared with {token.typed} but a column: write column is {token.text}")
+        else:
+            raise wrong(f"a value is missing before {token.typed}" if token.text else "a value is missing at the end")
+
+    def _operator(self) -> str:
+        """Everything after a value up to the next operator, which is returned: closing parentheses and `is null`."""
+        while True:
+            token = self._next()
+            if token.kind == "end":
+                return "end"
+            if token.kind != "operator" or token.text in ("(", "true", "false", *BLANKS):
+                raise wrong(f"an operator is missing before {token.typed}")
+            if token.text == ")":
+                self._close()
+            elif token.text == "is" or (token.text in ("=", "!=", "<>") and self._tokens[self._at].text in BLANKS):
+                self._is(token)
+            else:
+                self._infix(token)
+                return token.text
+
+    def _close(self) -> None:
+        if len(self._compared) == 1:
+            raise wrong("a ) has no ( before it")
+        self._compared.pop()
+        self._put("close", ")")
+
+    def _is(self, token: Token) -> None:
+        negated = token.text in ("!=", "<>") or self._skip("not") is not None
+        what = self._skip("true", "false", *BLANKS)
+        if what is None:
+            raise wrong("behind is stands null, nan, true or false")
+        if what in BLANKS:
+            self._blank(BLANKS[what], negated)
+        else:
+            self._put("compare", f"is {'not ' * negated}{what}")
+
+    def _blank(self, what: str, negated: bool) -> None:
+        before = self._pieces[-2].kind if len(self._pieces) > 1 else "open"
+        name, kind = self._pieces[-1].sql[1:-1], self._pieces[-1].kind
+        if kind != "column" or before not in ("open", "join"):
+            raise wrong(f"only a column alone can be asked whether it is {what}")
+        blank = Blank(name, what)
+        self._result.blanks[blank] = None
+        self._pieces[-1] = Piece("value", f'(not "{blank.name}")' if negated else f'"{blank.name}"')
+
+    def _infix(self, token: Token) -> None:
+        text, negated = token.text, ""
+        if text == "not":
+            negated, text = "not ", self._skip("in", "like", "ilike", "between") or ""
+            if not text:
+                raise wrong("an operator is missing before not")
+        if text in ("and", "or", ","):
+            self._compared[-1] = False
+            self._put("comma" if text == "," else "join", text)
+        elif text in COMPARISONS:
+            self._compare(negated + text)
+        else:
+            self._put("sum", text)
+        if text == "in" and self._tokens[self._at].text != "(":
+            raise wrong("behind in stand values in parentheses, such as (1, 2)")
+
+    def _compare(self, operator: str) -> None:
+        if self._compared[-1]:  # SQL would compare the answer, true or false, with the third value
+            raise wrong("two comparisons in a row: write 0 < x and x < 1")
+        self._compared[-1] = True
+        self._put("compare", operator)

@@ -1,0 +1,88 @@
+"""The steps of the run in which a pattern is found, as they are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from dumptui.core.run import StepKey
+from dumptui.core.text import visible
+from dumptui.tui.finder import Finder, Searched
+from dumptui.tui.panes.samples import count
+from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.table import Column, Table
+
+COLUMNS = [
+    Column("step", "step", 8),
+    Column("found", "found", 6),
+    Column("of", "of", 5),
+    Column("first", "first hit", 120, right=False),
+]
+
+
+class HitsScreen(ModalScreen[StepKey | None]):
+    """The answer is the step to open, None when left; leaving ends the search."""
+
+    BINDINGS = [Binding("escape,q", "dismiss(None)", "Leave", id="hits.leave")]
+
+    def __init__(self, finder: Finder, keys: Sequence[StepKey], pattern: str) -> None:
+        super().__init__()
+        self.finder = finder
+        self.keys = keys
+        self.pattern = pattern
+        self.found: dict[StepKey, Searched] = {}
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="hits"):
+            yield Line(id="hits-title")
+            yield Table(id="hits-table", empty="searching")
+            hint = Line()
+            hint.say("enter opens the step with this search, escape leaves it")
+            yield hint
+
+    def on_mount(self) -> None:
+        self.table = self.query_one(Table)
+        self.table.focus()
+        self._show()
+        self.finder.find(self.keys, self.pattern, self.post_message)
+
+    def on_unmount(self) -> None:
+        self.finder.stop()
+
+    @on(Searched)
+    def _searched(self, event: Searched) -> None:
+        self.found[event.key] = event
+        self._show()
+
+    @property
+    def rows(self) -> list[Searched]:
+        """The steps that have hits, or can't be searched, in the order they are searched in."""
+        return [one for one in self.found.values() if one.hits or one.problem]
+
+    def _show(self) -> None:
+        rows = self.rows
+        done = sum(one.finished or one.problem is not None for one in self.found.values())
+        self.table.empty = "searching" if done < len(self.keys) else "no sample of the run has it"
+        self.table.show(COLUMNS, len(rows), lambda at: cells(rows[at]))
+        title = Text(f"{count(sum(len(one.hits) for one in rows), 'sample')} in ")
+        title.append(f"{done} of {count(len(self.keys), 'step')} searched · ")
+        title.append(f"/{visible(self.pattern)}/", "bold")
+        self.query_one("#hits-title", Line).say(title)
+
+    @on(Table.Selected)
+    def _selected(self, event: Table.Selected) -> None:
+        self.dismiss(self.rows[event.row].key)
+
+
+def cells(row: Searched) -> list[str]:
+    if row.problem is not None:
+        return [str(row.key), "-", "-", row.problem]
+    hit = next(iter(row.hits.values()))
+    step = str(row.key) if row.key.evaluation else str(row.key.step)
+    return [step, str(len(row.hits)), str(row.total), f"{hit.part}: …{hit.before[-30:]}{hit.found}{hit.after}"]

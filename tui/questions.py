@@ -1,0 +1,77 @@
+"""What is asked on the line at the bottom: a filter, a pattern to search, the number of a step."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Sequence
+
+from dumptui.core.errors import DumpError
+from dumptui.core.run import StepKey
+from dumptui.core.tables import Record
+from dumptui.tui.arrangement import LABELS, Arrangement
+from dumptui.tui.ask import Ask
+from dumptui.tui.panes.samples import count
+
+FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; nothing shows all samples"
+PATTERN_HINT = "a regular expression, found in prompt, response and messages; (?i) before it ignores case"
+_STEP = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECASE)
+
+
+async def polars_there() -> None:
+    """Import polars, which takes 0.2 s, beside the event loop."""
+    if "polars" not in sys.modules:
+        await asyncio.to_thread(__import__, "polars")
+
+
+def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) -> Ask:
+    """`rows` are those of the samples table of core."""
+
+    async def check(text: str) -> str:
+        await polars_there()
+        return f"{len(Arrangement(where=text).select(rows))} of {count(len(rows), 'sample')}"
+
+    labels = {name: label for label, name in LABELS.items() if label != name}
+    names = {name: labels.get(name, "") for name in (rows[0] if rows else ())}
+    return Ask("show samples where", check, value=value, hint=FILTER_HINT, names=names, history=history)
+
+
+def ask_pattern(title: str, value: str, history: Sequence[str] = ()) -> Ask:
+    async def check(text: str) -> str:
+        from dumptui.core.search import check_pattern
+
+        await polars_there()
+        await asyncio.to_thread(check_pattern, text)  # one that is too large takes 0.7 s
+        return PATTERN_HINT
+
+    return Ask(title, check, value=value, hint=PATTERN_HINT, history=history)
+
+
+def ask_step(keys: Sequence[StepKey], current: StepKey) -> Ask:
+    async def check(text: str) -> str:
+        key = read_step(text, current.evaluation)
+        if key not in keys:
+            raise DumpError("step", f"there is no {key}; there are {there(keys, key.evaluation)}")
+        return str(key)
+
+    both = [
+        there(keys, evaluation) for evaluation in (False, True) if any(key.evaluation is evaluation for key in keys)
+    ]
+    return Ask(f"go from {current} to", check, hint=" · ".join(both))
+
+
+def there(keys: Sequence[StepKey], evaluation: bool) -> str:
+    """Such as "steps 0 to 23", "evals 0 to 16"."""
+    numbers = [key.step for key in keys if key.evaluation == evaluation]
+    kind = "eval" if evaluation else "step"
+    return f"{kind}s {min(numbers)} to {max(numbers)}" if numbers else f"no {kind}s"
+
+
+def read_step(text: str, evaluation: bool) -> StepKey:
+    """A number, of an eval or a train step as `evaluation` says unless the text says it. Raises DumpError."""
+    match = _STEP.fullmatch(text)
+    if match is None:
+        raise DumpError("step", "give the number of a step, such as 12, or of an eval, such as eval 8")
+    kind = (match[1] or "").lower()
+    return StepKey(int(match[2]), kind.startswith("e") if kind else evaluation)
