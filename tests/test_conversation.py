@@ -152,7 +152,7 @@ def test_messages_are_found_in_the_tokens_and_tokens_in_the_messages(shared: Pat
                 continue
             where = message.where
             assert found.at_token(where.start) is message and found.at_token(where.stop - 1) is message
-            inside = (
+            inside: Any = (
                 [] if mask is None else mask[max(0, where.start - one.prompt_length) : where.stop - one.prompt_length]
             )
             if message.role == "assistant" and where.how == "mask":

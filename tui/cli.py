@@ -89,7 +89,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="Sample.index, and which of those where it repeats, from 0",
     )
     parser.add_argument(
-        "--pane", choices=("rollout", "batch", "tokens", "health"), default=None, help="the pane to start in"
+        "--pane",
+        choices=("rollout", "batch", "tokens", "conversation", "health"),
+        default=None,
+        help="the pane to start in",
     )
     parser.add_argument("--follow", action="store_true", help="a live run: show each step as its files land")
     parser.add_argument("--bell", action="store_true", help="ring when a followed step turns bad")
