@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from dumptui.core.placeholder import Placeholder
 from dumptui.core.values import as_mapping, as_text, preview
 
 Kind: TypeAlias = Literal["text", "thinking", "call", "special", "media", "data"]
@@ -217,6 +218,8 @@ def named(value: object, depth: int = 0) -> Any:
         return [named(one, depth + 1) for one in value]
     if isinstance(value, (bytes, bytearray)):
         return f"<{size_text(len(value))} of bytes>"
+    if isinstance(value, Placeholder):
+        return {value.qualified_name: named(value.state or value.items or list(value.args), depth + 1)}
     return preview(value)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Seconds until a reading thread lets the screen's go on: with Python's own 5 ms, a wake-up waits 2 ms in place of 0.2.
 TURN = 0.0005
-VIEWS = ("steps", "samples", "groups", "batch", "tokens", "conversation", "health", "metrics", "lanes")
+VIEWS = ("steps", "samples", "groups", "batch", "tokens", "conversation", "facts", "health", "metrics", "lanes")
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
-from dumptui.core import conversation, health, tables, views
+from dumptui.core import conversation, facts, health, tables, views
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.run import Run, StepKey
@@ -141,6 +141,16 @@ def print_conversation(request: Request) -> int:
     return write(args, rows, {**place, **conversation.document(talk)})
 
 
+def print_facts(request: Request) -> int:
+    if request.args.sample is None:
+        raise DumpError("--print facts", "give the sample with --sample I[.K]")
+    step = views.open_step(request.run, request.key)
+    sample = views.find_sample(step, *request.args.sample)
+    rows = facts.rows(facts.sample_facts(step, sample))
+    place = {**step.files.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
+    return write(request.args, rows, {**place, "rows": rows})
+
+
 def brief(value: object) -> object:
     """The beginning of a text in a table, with the length of a longer one."""
     if not isinstance(value, str) or len(value) <= BRIEF:
@@ -193,6 +203,7 @@ VIEWS: dict[str, Printer] = {
     "batch": print_batch,
     "tokens": print_tokens,
     "conversation": print_conversation,
+    "facts": print_facts,
     "health": print_health,
     "metrics": print_metrics,
     "lanes": print_lanes,

@@ -8,6 +8,7 @@ from textual import on
 from textual.binding import Binding
 
 from dumptui.core.tokens import Vocabulary
+from dumptui.tui.facts import Facts, FactsScreen, read_facts
 from dumptui.tui.markdown import LONGEST, Drawn, draw
 from dumptui.tui.panes.conversation import ConversationPane
 from dumptui.tui.panes.samples import place
@@ -28,6 +29,7 @@ class SampleApp(StepsApp):
 
     BINDINGS = [
         Binding("c", "conversation", "Conversation", id="app.conversation", tooltip="The conversation of the sample"),
+        Binding("i", "facts", "Facts", id="app.facts", tooltip="Everything that is dumped of the sample"),
         Binding("N", "member(1)", "Next of group", show=False, id="app.next-member"),
         Binding("P", "member(-1)", "Previous of group", show=False, id="app.previous-member"),
     ]
@@ -101,6 +103,19 @@ class SampleApp(StepsApp):
 
     def go_to_sample(self, position: int) -> None:
         raise NotImplementedError
+
+    # Facts -----------------------------------------------------------------------------------------------------
+
+    def action_facts(self) -> None:
+        position = self.rollout.current
+        if self.loaded is None or position is None:
+            return
+        step = self.loaded.step
+        self.reader.ask(lambda vocabulary: read_facts(step, position))
+
+    @on(Facts)
+    def _facts_read(self, event: Facts) -> None:
+        self.push_screen(FactsScreen(event))
 
     # Markdown --------------------------------------------------------------------------------------------------
 
