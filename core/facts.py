@@ -98,9 +98,9 @@ def identity(step: Step, sample: Sample) -> Record:
         "step": str(step.files.key),
         "index": "none" if sample.index is None else sample.index,
         "occurrence": sample.occurrence if siblings(step, sample) > 1 else None,
-        "position in the file": sample.position,
+        "position": sample.position,
         "group": None if sample.group is None else f"{sample.group}, {place} of {len(members)}",
-        "execution (rollout_id)": sample.execution,
+        "execution": sample.execution,
         "status": sample.status,
         "remove_sample": "true: not trained on" if sample.removed else None,
     }
@@ -114,9 +114,9 @@ def rewards(step: Step, sample: Sample) -> Record:
     row = step.rows[sample.position]
     raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
     return {
-        "reward, as stored": "none" if sample.reward is None else sample.reward,
-        "raw_reward of the batch": raw,
-        "trained on (normalised)": None if row is None else row.peers.first.value("rewards", row.row),
+        "reward": "none" if sample.reward is None else sample.reward,
+        "raw_reward": raw,
+        "normalised reward": None if row is None else row.peers.first.value("rewards", row.row),
     }
 
 
@@ -126,8 +126,8 @@ def lengths(sample: Sample, turns: Iterable[Turn]) -> Record:
         "tokens": sample.total_length,
         "prompt tokens": sample.prompt_length,
         "response tokens": sample.response_length,
-        "of these trained on": trained,
-        "loss mask in the sample": "none: all ones" if sample.loss_mask is None else f"{len(sample.loss_mask)} entries",
+        "trained tokens": trained,
+        "loss mask": "none: all ones" if sample.loss_mask is None else f"{len(sample.loss_mask)} entries",
     }
 
 
@@ -149,7 +149,7 @@ def turn_facts(sample: Sample, turns: Iterable[Turn]) -> Iterator[Fact]:
         before = time or before
         yield Fact(f"call {at}", " · ".join(filter(None, said)) or "nothing is recorded")
     if sample.non_generation_time:
-        yield Fact("outside of generation", f"{sample.non_generation_time:.3f} s")
+        yield Fact("not generating", f"{sample.non_generation_time:.3f} s")
 
 
 def version_text(call: Call | None) -> str:
@@ -187,14 +187,14 @@ def spec_facts(info: Mapping[str, Any]) -> Record:
         return {}
     accepted = first_number(info, "spec_accept_token_num", "spec_num_correct_drafts")
     drafted = first_number(info, "spec_draft_token_num", "spec_num_proposed_drafts")
-    return {**info, "accepted of drafted": share(accepted, drafted)}
+    return {**info, "accepted": share(accepted, drafted)}
 
 
 def cache_facts(info: Mapping[str, Any]) -> Record:
     if not any(as_float(value) for value in info.values()):
         return {}
     hit = share(first_number(info, "cached_tokens"), first_number(info, "total_prompt_tokens"))
-    return {**info, "cached of prompt tokens": hit}
+    return {**info, "cached": hit}
 
 
 def first_number(values: Mapping[str, Any], *names: str) -> int | None:

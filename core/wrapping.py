@@ -46,7 +46,7 @@ class Lines:
 def wrap(line: str, width: int) -> Iterator[str]:
     """A visible line in rows of at most `width` cells, at blanks where there are some; no character is lost.
 
-    A character wider than that has a row to itself.
+    A blank that ends a row may be one cell too many. A character wider than a row has one to itself.
     """
     start = 0
     while start < len(line):
@@ -67,5 +67,7 @@ def row_end(line: str, start: int, width: int) -> int:
             end += 1
     if end == len(line):
         return end
+    if line[end] == " ":
+        return end + 1
     blank = line.rfind(" ", max(start + 1, end - WORD), end)
-    return end if blank < 0 or line[end] == " " else blank + 1
+    return end if blank < 0 else blank + 1

@@ -12,10 +12,18 @@ from textual.pilot import Pilot
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.widgets.table import Table
-from tests.screen import press, text, until
+from tests.screen import press, tab, text, until
 
 GOLDENS = Path(__file__).parent / "goldens"
-WAYS = {"rollout": [], "samples": ["enter", "down"], "tokens": ["enter", "]"], "batch": ["2"], "health": ["4"]}
+WAYS = {
+    "rollout": [],
+    "samples": ["enter", "down"],
+    "tokens": ["enter", "]"],
+    "batch": ["2"],
+    "conversation": ["1", "end", "c"],
+    "facts": ["i"],
+    "health": ["escape", tab("health")],
+}
 
 
 async def still(pilot: Pilot[None]) -> str:

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 
 from dumptui.core.facts import Fact, Section, sample_facts
 from dumptui.core.join import Step
+from dumptui.core.run import StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.text import cell_width, visible
 from dumptui.core.wrapping import Lines
@@ -22,7 +23,7 @@ from dumptui.tui.widgets.folds import Block, Passage
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 
-NAMES = 26
+NAMES = 20
 """Cells for the names before values of one line; a longer one pushes its value to the right."""
 SHORT = 200
 """Characters of a value that still stands in the line of its name."""
@@ -32,6 +33,7 @@ SHORT = 200
 class Facts(Message):
     """A sample and a block for each section of what is dumped of it."""
 
+    key: StepKey
     sample: Sample
     blocks: Sequence[Block]
 
@@ -39,7 +41,7 @@ class Facts(Message):
 def read_facts(step: Step, position: int) -> Facts:
     """For the reader thread: values may be large, and some are still in their files."""
     sample = step.samples[position]
-    return Facts(sample, [block_of(section) for section in sample_facts(step, sample)])
+    return Facts(step.files.key, sample, [block_of(section) for section in sample_facts(step, sample)])
 
 
 def block_of(section: Section) -> Block:

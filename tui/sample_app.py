@@ -7,6 +7,7 @@ from functools import cached_property
 from textual import on
 from textual.binding import Binding
 
+from dumptui.core.run import StepKey
 from dumptui.core.tokens import Vocabulary
 from dumptui.tui.facts import Facts, FactsScreen, read_facts
 from dumptui.tui.markdown import LONGEST, Drawn, draw
@@ -36,6 +37,8 @@ class SampleApp(StepsApp):
 
     _token: int | None = None
     """The token to go to in the pane that is being opened."""
+    _facts_of: tuple[StepKey, int] | None = None
+    """The sample whose facts are being read."""
 
     @cached_property
     def _talks(self) -> Talks:
@@ -111,11 +114,16 @@ class SampleApp(StepsApp):
         if self.loaded is None or position is None:
             return
         step = self.loaded.step
+        self._facts_of = (self.loaded.key, position)
+        self.wait.begin(f"reading what is dumped of sample {step.samples[position].index}")
         self.reader.ask(lambda vocabulary: read_facts(step, position))
 
     @on(Facts)
     def _facts_read(self, event: Facts) -> None:
-        self.push_screen(FactsScreen(event))
+        asked, self._facts_of = self._facts_of, None
+        if asked == (event.key, event.sample.position) and self.wait.waiting:
+            self.wait.end()
+            self.push_screen(FactsScreen(event))
 
     # Markdown --------------------------------------------------------------------------------------------------
 

@@ -184,7 +184,7 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
         else:
             ruled = row.what in ("text", "more") and self.blocks[block].passages[row.passage].label
             segments.append(Segment(RULE if ruled else "", self._style("muted")))
-            segments.append(Segment(clip(row.text, self.text_width), self._row_style(block, row)))
+            segments.append(Segment(clip(row.text.rstrip(" "), self.text_width), self._row_style(block, row)))
         return Strip(segments).adjust_cell_length(self._columns, self.rich_style).simplify()
 
     def _row_style(self, block: int, row: Row) -> Style:
