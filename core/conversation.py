@@ -52,11 +52,11 @@ class Conversation:
     links: tuple[Link, ...] = ()
 
     def at_token(self, position: int) -> Message | None:
-        """The message that holds a token, or the last one that begins before it."""
+        """The message that holds a token, else the last one before it, else the first; None where no place is known."""
         located = [(one.where, one) for one in self.messages if one.where is not None and one.where.how != "prompt"]
         holding = [one for where, one in located if where.start <= position < where.stop]
         before = [one for where, one in located if where.start <= position]
-        return holding[-1] if holding else before[-1] if before else None
+        return next(iter([*holding[-1:], *before[-1:], *(one for _, one in located)]), None)
 
     def partner(self, message: int) -> int | None:
         """The message with the result of a call, or with the call of a result."""
