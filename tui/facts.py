@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -23,8 +24,8 @@ from dumptui.tui.widgets.folds import Block, Passage
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 
-NAMES = 20
-"""Cells for the names before values of one line; a longer one pushes its value to the right."""
+NAMES = 26
+"""The most cells for the names before values of one line; a longer one pushes its value to the right."""
 SHORT = 200
 """Characters of a value that still stands in the line of its name."""
 
@@ -49,20 +50,23 @@ def block_of(section: Section) -> Block:
     return Block("first", visible(section.title), aside, list(passages(section.facts)), folded=not section.brief)
 
 
-def passages(facts: Iterable[Fact]) -> Iterator[Passage]:
-    """Values of one line under each other; a longer one under its name."""
-    listed: list[str] = []
-    for fact in facts:
-        if "\n" not in fact.value and len(fact.value) <= SHORT:
-            name = visible(fact.name)
-            listed.append(f"{name}{' ' * max(2, NAMES - cell_width(name))}{visible(fact.value)}")
-            continue
-        if listed:
-            yield Passage("plain", "", lines(listed))
-        listed = []
-        yield Passage("plain", visible(fact.name), Lines.of(fact.value))
-    if listed:
-        yield Passage("plain", "", lines(listed))
+def passages(facts: Sequence[Fact]) -> Iterator[Passage]:
+    """Values of one line under each other, so long as no longer one comes between; that stands under its name."""
+    width = min(NAMES, max(cell_width(visible(fact.name)) for fact in facts))
+    for short, some in groupby(facts, is_short):
+        if short:
+            yield Passage("plain", "", lines([line_of(fact, width) for fact in some]))
+        else:
+            yield from (Passage("plain", visible(fact.name), Lines.of(fact.value)) for fact in some)
+
+
+def is_short(fact: Fact) -> bool:
+    return "\n" not in fact.value and len(fact.value) <= SHORT
+
+
+def line_of(fact: Fact, width: int) -> str:
+    name = visible(fact.name)
+    return f"{name}{' ' * max(0, width - cell_width(name))}  {visible(fact.value)}"
 
 
 def lines(visible_lines: list[str]) -> Lines:
