@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 
 ELLIPSIS = "…"
 
@@ -84,6 +85,11 @@ def visible(text: str) -> str:
 def cell_width(text: str) -> int:
     """Terminal cells that `text` takes once it went through `visible`."""
     return len(text) if text.isascii() else sum(map(_WIDTHS.__getitem__, text))
+
+
+def cell_widths(text: str) -> Iterator[int]:
+    """The cells of each character: 0 for one that is drawn onto the character before it."""
+    return map(_WIDTHS.__getitem__, text)
 
 
 def clip(text: str, width: int) -> str:

@@ -25,6 +25,8 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.strip import Strip
 
+from dumptui.tui.app import PANES
+
 ROOT = Path(__file__).parents[1]
 DEADLINE = 30.0
 """Seconds until a test gives up; they are only spent when it fails."""
@@ -54,6 +56,11 @@ KEYS |= {
 KNOWN_SEQUENCE = re.compile(
     rb"\x1b\[(?:[0-9;:]*m|[0-9;]*H|\?[0-9;]+[hl]|\?[0-9]+\$p|[<>=?]?[0-9;]*u|[0-9]*c|2J|3J)|\x1b\]22;[a-z-]+\x07"
 )
+
+
+def tab(name: str) -> str:
+    """The key that opens a pane."""
+    return str(list(PANES).index(name) + 1)
 
 
 def strips(app: App[Any]) -> list[Strip]:

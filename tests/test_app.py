@@ -29,7 +29,7 @@ from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot import Plot
 from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.tabs import TabLine
-from tests.screen import lines, press, text, until, until_shown
+from tests.screen import lines, press, tab, text, until, until_shown
 from tests.writer import sample, write_step
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -229,12 +229,12 @@ async def test_neighbouring_steps_stay_in_the_pane(session: Session) -> None:
 
 async def test_health_tells_what_is_missing_and_leads_to_the_step(session: Session) -> None:
     app, pilot = session
-    await go(pilot, "4")
+    await go(pilot, tab("health"))
     await until_shown(pilot, "health of the run · 1 error", "no train file of ranks 2-3")
     await go(pilot, "down", "up", "enter")
     await until_shown(pilot, "step 3, 4 of 4", "train 16/32", "< step 3 ·")
     assert app.pane == "rollout"
-    await go(pilot, "4", "escape")
+    await go(pilot, tab("health"), "escape")
     assert app.pane == "rollout"
 
 

@@ -12,10 +12,18 @@ from textual.pilot import Pilot
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.widgets.table import Table
-from tests.screen import press, text, until
+from tests.screen import press, tab, text, until, until_shown
 
 GOLDENS = Path(__file__).parent / "goldens"
-WAYS = {"rollout": [], "samples": ["enter", "down"], "tokens": ["enter", "]"], "batch": ["2"], "health": ["4"]}
+WAYS = {
+    "rollout": [],
+    "samples": ["enter", "down"],
+    "tokens": ["enter", "]"],
+    "batch": ["2"],
+    "conversation": ["1", "end", "c"],
+    "facts": ["i"],
+    "health": ["escape", tab("health")],
+}
 
 
 async def still(pilot: Pilot[None]) -> str:
@@ -41,6 +49,8 @@ async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
                 await until(pilot, lambda: not app.wait.waiting)
             if name == "tokens":
                 await until(pilot, lambda: app.tokens.opened and app.tokens.opened.surveys)
+            if name == "facts":
+                await until_shown(pilot, "▾ sample")
             if name == "health":
                 await until(pilot, lambda: app.health.query_one(Table).empty != "looking")
             shown = await still(pilot)

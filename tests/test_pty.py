@@ -16,7 +16,7 @@ from textual.screen import Screen
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.terminal import Terminal as Shown
-from tests.screen import DEADLINE, ROOT, Terminal, foreign, press, strips, until, until_shown
+from tests.screen import DEADLINE, ROOT, Terminal, foreign, press, strips, tab, until, until_shown
 from tests.writer import sample, write_step
 
 FULL_SCREEN = 30_000  # bytes, 120x40 in true colour: no key may cost more
@@ -147,7 +147,7 @@ def test_text_of_a_dump_never_reaches_the_terminal_raw(tmp_path: Path) -> None:
             "2",
             "?",
             "?",
-            "4",
+            tab("health"),
             "end",
             "ctrl+p",
             "escape",

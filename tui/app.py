@@ -22,23 +22,30 @@ from dumptui.tui.finder import Finder
 from dumptui.tui.memory import Memory
 from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
+from dumptui.tui.panes.conversation import ConversationPane
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, place
 from dumptui.tui.panes.tokens import TokensPane
 from dumptui.tui.reader import Found, Hits, Loaded, Opened, Surveyed, Unopened
-from dumptui.tui.steps import StepsApp
+from dumptui.tui.sample_app import SAMPLE_PANES, SampleApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.tabs import TabLine
 from dumptui.tui.widgets.wait import WaitLine
 
-Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | HealthPane
+Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane
 HELP = "HelpPanel"  # by name: importing it brings a Markdown parser, a tenth of the time of a start
-PANES = {"rollout": "Rollout", "batch": "Batch", "tokens": "Tokens", "health": "Health"}
+PANES = {
+    "rollout": "Rollout",
+    "batch": "Batch",
+    "tokens": "Tokens",
+    "conversation": "Conversation",
+    "health": "Health",
+}
 
 
-class DumpTui(StepsApp):
+class DumpTui(SampleApp):
     """One run: Enter goes from a step to its samples to a sample's tokens, Escape back, n and p along the samples."""
 
     TITLE = "dumptui"
@@ -79,10 +86,12 @@ class DumpTui(StepsApp):
         """
         super().__init__(run, key, summaries, workers, follow, bell)
         self.state = state or State(run.root, None)
-        self._position: int | None = None  # of the sample that the Tokens pane shows, or waits for
+        self._position: int | None = None  # of the sample that is shown, or waited for, in
+        self._opening = "tokens"  # this pane
+        self._stale: set[str] = set()  # panes whose sample was read before its step was read again
         self._asked_sample = sample
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")
-        self._below = "rollout"  # the pane from which the tokens were opened
+        self._below = "rollout"  # the pane from which a sample was opened
 
     def compose(self) -> ComposeResult:
         name = Line(id="run")
@@ -95,6 +104,7 @@ class DumpTui(StepsApp):
             yield RolloutPane(list(self.run_.steps), Finder(self.reader), Memory(self.state))
             yield BatchPane()
             yield TokensPane()
+            yield ConversationPane()
             yield HealthPane()
         yield WaitLine(id="progress")
         yield KeyLine()
@@ -103,8 +113,9 @@ class DumpTui(StepsApp):
         self.rollout = self.query_one(RolloutPane)
         self.batch = self.query_one(BatchPane)
         self.tokens = self.query_one(TokensPane)
+        self.talk = self.query_one(ConversationPane)
         self.health = self.query_one(HealthPane)
-        panes: list[Pane] = [self.rollout, self.batch, self.tokens, self.health]
+        panes: list[Pane] = [self.rollout, self.batch, self.tokens, self.talk, self.health]
         self.panes = dict(zip(PANES, panes, strict=True))
         self.wait = self.query_one(WaitLine)
         self.start()
@@ -115,6 +126,7 @@ class DumpTui(StepsApp):
     def clear(self, why: str) -> None:
         self._position = None
         self.tokens.clear(why)
+        self.talk.clear(why)
 
     @on(RolloutPane.StepChosen)
     def _step_chosen(self, event: RolloutPane.StepChosen) -> None:
@@ -127,19 +139,19 @@ class DumpTui(StepsApp):
         self.rollout.show_step(loaded, again=again)
         self.batch.show_step(loaded, again=again)
         if not again:
-            self.tokens.clear("enter on a sample opens its tokens" if loaded.samples else "the step has no samples")
+            self.clear("enter on a sample opens it" if loaded.samples else "the step has no samples")
             self._open_asked_sample()
         elif self._position is not None and self._position >= len(loaded.samples):
             self.clear("the step was written anew, with fewer samples")
-        elif self._position is not None and self.pane == "tokens":
-            self.open_sample(self._position)
         else:
-            self._position = None  # to be read again when it is asked for
+            self._stale = set(SAMPLE_PANES)
+            if self._position is not None and self.pane in SAMPLE_PANES:
+                self.open_sample(self._position, self.pane)
 
     def show_failure(self, problem: str) -> None:
         self.rollout.show_failure(self.wanted, problem)
         self.batch.clear(problem)
-        self.tokens.clear(problem)
+        self.clear(problem)
 
     # Health ----------------------------------------------------------------------------------------------------
 
@@ -167,8 +179,8 @@ class DumpTui(StepsApp):
                 self.rollout.select_sample(find_sample(self.loaded.step, *asked).position)
         except DumpError as error:
             self.notify(visible(str(error)), severity="error", markup=False)
-        if self.pane == "tokens":
-            self._go_to_pane("tokens")
+        if self.pane in SAMPLE_PANES:
+            self._go_to_pane(self.pane)
 
     @on(SampleChosen)
     def _sample_chosen(self, event: SampleChosen) -> None:
@@ -179,22 +191,33 @@ class DumpTui(StepsApp):
     def _sample_moved(self, event: BatchPane.SampleMoved) -> None:
         self.rollout.select_sample(event.position)
 
-    def open_sample(self, position: int) -> None:
-        """Show a sample in the Tokens pane once it is read; while its step is, the first one will be."""
+    def open_sample(self, position: int, pane: str = "tokens") -> None:
+        """Show a sample in a pane once it is read; while its step is, the first one will be."""
         if self.loaded is None or position >= len(self.loaded.samples):
-            return self._show_pane("tokens")
-        self._position = position
-        self.wait.begin(f"reading the tokens of sample {self.loaded.step.samples[position].index}")
-        self.reader.open_sample(self.loaded.step, position)
+            return self._show_pane(pane)
+        self._position, self._opening = position, pane
+        self.wait.begin(f"reading the {pane} of sample {self.loaded.step.samples[position].index}")
+        if pane == "conversation":
+            self.read_conversation(position)
+        else:
+            self.reader.open_sample(self.loaded.step, position)
+
+    def sample_opened(self, position: int, pane: str) -> bool:
+        if (position, pane) != (self._position, self._opening):
+            return False
+        self.wait.end()
+        self._stale.discard(pane)
+        self.rollout.select_sample(position)
+        self._show_pane(pane)
+        return True
 
     @on(Opened)
     def _sample_opened(self, event: Opened) -> None:
-        if self.loaded is None or (event.key, event.position) != (self.loaded.key, self._position):
+        if self.loaded is None or event.key != self.loaded.key or not self.sample_opened(event.position, "tokens"):
             return
-        self.wait.end()
-        self.rollout.select_sample(event.position)
         self.tokens.show_sample(event, place(self.loaded.step, event.position))
-        self._show_pane("tokens")
+        if (token := self.take_token()) is not None:
+            self.tokens.go_to(token)
 
     @on(TokensPane.SurveyWanted)
     def _survey_wanted(self, event: TokensPane.SurveyWanted) -> None:
@@ -220,9 +243,15 @@ class DumpTui(StepsApp):
 
     def action_sample(self, by: int) -> None:
         position = self.rollout.next_sample(by) if self.loaded is not None else None
-        if position is not None and (self.pane == "tokens" or self.wait.waiting):
-            self.open_sample(position)
-        elif position is not None:
+        if position is not None:
+            self.go_to_sample(position)
+
+    def go_to_sample(self, position: int) -> None:
+        """Another sample of the step, in the pane that is on screen or comes there."""
+        if self.pane in SAMPLE_PANES or self.wait.waiting:
+            self.open_sample(position, self._opening if self.wait.waiting else self.pane)
+        else:
+            self.rollout.select_sample(position)
             self.batch.select_sample(position)
 
     # Panes -----------------------------------------------------------------------------------------------------
@@ -245,14 +274,19 @@ class DumpTui(StepsApp):
         if self.loaded is not None and self.wait.waiting:
             self._leave_reading()
         current = self.rollout.current if self.loaded is not None else None
-        if name == "tokens" and current not in (None, self._position):
-            assert current is not None
-            self.open_sample(current)
+        if name in SAMPLE_PANES and current is not None and self._has_to_read(current, name):
+            self.open_sample(current, name)
         else:
             self._show_pane(name)
 
+    def _has_to_read(self, position: int, pane: str) -> bool:
+        return pane in self._stale or position != self._position_in(pane)
+
+    def _position_in(self, pane: str) -> int | None:
+        return self.talk.position if pane == "conversation" else self.tokens.position
+
     def _show_pane(self, name: str) -> None:
-        if self.pane != "tokens":
+        if self.pane not in SAMPLE_PANES:
             self._below = self.pane
         self.query_one("#panes", ContentSwitcher).current = name
         self.query_one(TabLine).active = name
@@ -266,7 +300,7 @@ class DumpTui(StepsApp):
         elif self.screen.query(HELP):
             self.action_hide_help_panel()
         elif self.pane != "rollout":
-            self._show_pane(self._below if self.pane == "tokens" else "rollout")
+            self._show_pane(self._below if self.pane in SAMPLE_PANES else "rollout")
         else:
             self.rollout.leave_samples()
 
@@ -276,8 +310,8 @@ class DumpTui(StepsApp):
         if self.loaded is None:
             self.show_where()
             return self.show_failure("left unread; enter on the step reads it")
-        self._position = self.tokens.position
-        if self._position is not None:
+        self._position = self._position_in(self.pane)
+        if self._position is not None and self.pane in SAMPLE_PANES:
             self.rollout.select_sample(self._position)
 
     def action_help(self) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Seconds until a reading thread lets the screen's go on: with Python's own 5 ms, a wake-up waits 2 ms in place of 0.2.
 TURN = 0.0005
-VIEWS = ("steps", "samples", "groups", "batch", "tokens", "health", "metrics", "lanes")
+VIEWS = ("steps", "samples", "groups", "batch", "tokens", "conversation", "facts", "health", "metrics", "lanes")
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
 
@@ -91,7 +91,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="Sample.index, and which of those where it repeats, from 0",
     )
     parser.add_argument(
-        "--pane", choices=("rollout", "batch", "tokens", "health"), default=None, help="the pane to start in"
+        "--pane",
+        choices=("rollout", "batch", "tokens", "conversation", "health"),
+        default=None,
+        help="the pane to start in",
     )
     parser.add_argument("--follow", action="store_true", help="a live run: show each step as its files land")
     parser.add_argument("--bell", action="store_true", help="ring when a followed step turns bad")

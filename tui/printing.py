@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
-from dumptui.core import health, tables, views
+from dumptui.core import conversation, facts, health, tables, views
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.run import Run, StepKey
@@ -22,6 +22,8 @@ from dumptui.core.tokens import Vocabulary
 from dumptui.core.workers import Workers
 from dumptui.tui.output import TableWriter, to_csv, to_json, to_table
 from dumptui.tui.step_lines import follow_steps
+
+BRIEF = 60  # characters of a message in a table
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,40 @@ def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
     return step, list(step.samples) if asked is None else [views.find_sample(step, *asked)]
 
 
+def print_conversation(request: Request) -> int:
+    args = request.args
+    if args.sample is None:
+        raise DumpError("--print conversation", "give the sample with --sample I[.K]")
+    step, [sample] = step_of_samples(request)
+    if step.alone and not conversation.is_recorded(step, sample):
+        step = views.open_step(request.run, request.key)
+        sample = views.find_sample(step, *args.sample)
+    sidecar = conversation.open_sidecar(step)
+    talk = conversation.read_conversation(step, sample, sidecar, vocabulary(request.run))
+    place = {**step.files.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
+    rows = list(conversation.rows(talk))
+    if not args.csv and not args.json:
+        rows = [{name: brief(value) for name, value in row.items()} for row in rows]
+    return write(args, rows, {**place, **conversation.document(talk)})
+
+
+def print_facts(request: Request) -> int:
+    if request.args.sample is None:
+        raise DumpError("--print facts", "give the sample with --sample I[.K]")
+    step = views.open_step(request.run, request.key)
+    sample = views.find_sample(step, *request.args.sample)
+    rows = facts.rows(facts.sample_facts(step, sample))
+    place = {**step.files.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
+    return write(request.args, rows, {**place, "rows": rows})
+
+
+def brief(value: object) -> object:
+    """The beginning of a text in a table, with the length of a longer one."""
+    if not isinstance(value, str) or len(value) <= BRIEF:
+        return value
+    return f"{value[:BRIEF]}… ({len(value):,} characters)"
+
+
 def vocabulary(run: Run) -> Vocabulary | None:
     try:
         return Vocabulary.load(run.tokenizer)
@@ -170,6 +206,8 @@ VIEWS: dict[str, Printer] = {
     "groups": print_groups,
     "batch": print_batch,
     "tokens": print_tokens,
+    "conversation": print_conversation,
+    "facts": print_facts,
     "health": print_health,
     "metrics": print_metrics,
     "lanes": print_lanes,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import TypeAlias
 
 import numpy as np
 from textual.message import Message
@@ -32,6 +33,9 @@ from dumptui.core.view import SampleView, view_sample
 from dumptui.core.workers import Workers
 from dumptui.tui.widgets.flow import Flow
 from dumptui.tui.widgets.frame import FINE_MARK, MARK
+
+Answer: TypeAlias = Callable[[Vocabulary | None], Message]
+"""What the reader thread is asked to work out, given the tokenizer of the run."""
 
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
 
@@ -176,6 +180,10 @@ class Reader:
     def search(self, view: SampleView, pattern: str) -> None:
         """Look for a regular expression in the text of a sample."""
         self._soon(self._search, view, pattern)
+
+    def ask(self, answer: Answer) -> None:
+        """Have a question about a sample answered by a message, unless something else is asked before."""
+        self._ask(self._answer, answer)
 
     def scan(self, keys: list[StepKey]) -> None:
         """Give the rows of the steps table in this order: the known ones at once, the others when nothing is asked."""
@@ -323,6 +331,13 @@ class Reader:
             raise
         except Exception as error:  # a defect: it costs the step only
             raise DumpError(str(key), f"can't be searched: {type(error).__name__}: {error}") from error
+
+    def _answer(self, answer: Answer) -> None:
+        try:
+            self._post(answer(self._words()))
+        except Exception as error:  # as for a sample that is opened
+            problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
+            self._post(Unopened(f"the sample can't be shown: {problem}"))
 
     def _words(self) -> Vocabulary | None:
         if self._vocabulary is None:

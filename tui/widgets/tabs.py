@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rich.text import Text
 from textual import events
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from dumptui.core.text import clip
+
+SHARE = 0.45
+"""The part of the row that all names may take."""
+
+FORMS = ("whole", "numbers", "short")
+"""All names; the active one among numbers; the same closer together."""
+CUT = 8
+"""Cells of a name in the shortest form."""
+
 
 class TabLine(Widget):
-    """Tabs in one row, numbers for the inactive ones where that is narrow; Textual's own take two rows and animate."""
+    """Tabs in one row, the others as numbers where that is narrow; Textual's own take two rows and animate."""
 
     COMPONENT_CLASSES = {"tabs--active", "tabs--other"}
     DEFAULT_CSS = """
@@ -36,26 +47,41 @@ class TabLine(Widget):
         self._names = names
         self.set_reactive(TabLine.active, next(iter(names)))
 
-    def get_content_width(self, container: object, viewport: object) -> int:
-        return sum(len(label) for _, label in self._labels(short=False))
+    def get_content_width(self, container: Size, viewport: object) -> int:
+        """The same for every active tab, so that going to another one lays out nothing."""
+        widths = [self._width(form) for form in FORMS]
+        return next((width for width in widths if width <= container.width * SHARE), widths[-1])
 
-    def _labels(self, short: bool) -> Iterator[tuple[str, str]]:
+    def _width(self, form: str) -> int:
+        return max(sum(map(len, self._labels(form, active).values())) for active in self._names)
+
+    def _labels(self, form: str, active: str) -> dict[str, str]:
+        found = {}
         for at, (name, label) in enumerate(self._names.items(), 1):
-            yield name, f" {at} " if short and name != self.active else f" {at} {label} "
+            if form == "whole":
+                found[name] = f" {at} {label} "
+            elif form == "numbers":
+                found[name] = f" {at} {label} " if name == active else f" {at} "
+            else:
+                found[name] = f" {at} {clip(label, CUT)}" if name == active else f" {at}"
+        return found
 
-    def _shown(self) -> list[tuple[str, str]]:
-        return list(self._labels(short=self.size.width < self.get_content_width(None, None)))
+    def _shown(self) -> dict[str, str]:
+        form = next((form for form in FORMS if self._width(form) <= self.size.width), FORMS[-1])
+        return self._labels(form, self.active)
 
     def render(self) -> Text:
         styles = {
             True: self.get_component_rich_style("tabs--active"),
             False: self.get_component_rich_style("tabs--other"),
         }
-        return Text.assemble(*((label, styles[name == self.active]) for name, label in self._shown()), no_wrap=True)
+        return Text.assemble(
+            *((label, styles[name == self.active]) for name, label in self._shown().items()), no_wrap=True
+        )
 
     def on_click(self, event: events.Click) -> None:
         end = 0
-        for name, label in self._shown():
+        for name, label in self._shown().items():
             end += len(label)
             if event.x < end:
                 self.post_message(self.Chosen(name))

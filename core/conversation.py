@@ -1,0 +1,267 @@
+"""The conversation of a sample: its messages from wherever the run has them, and which of them belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dumptui.core.errors import DumpError
+from dumptui.core.join import Step
+from dumptui.core.messages import Part, identity, parts_of
+from dumptui.core.sample import Sample
+from dumptui.core.sidecar import Sidecar, choose
+from dumptui.core.tables import Record
+from dumptui.core.tokens import Vocabulary
+from dumptui.core.turns import Turn, Where, find_turns, joined, locate
+from dumptui.core.values import as_mapping, as_text
+
+MASKED = "masked"
+"""The role of what stands in the response but was not trained on, where no message says who wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A tool call, the `part` of a message, and the message with its result; `by_id`, else by their order."""
+
+    call: int
+    part: int
+    result: int
+    by_id: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`dumped` is the message as it was recorded, `call_id` the id of the call that it answers."""
+
+    position: int
+    role: str
+    name: str
+    parts: tuple[Part, ...]
+    call_id: str | None
+    where: Where | None
+    dumped: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    messages: tuple[Message, ...]
+    note: str | None
+    links: tuple[Link, ...] = ()
+
+    def at_token(self, position: int) -> Message | None:
+        """The message that holds a token, else the last one before it, else the first; None where no place is known."""
+        located = [(one.where, one) for one in self.messages if one.where is not None and one.where.how != "prompt"]
+        holding = [one for where, one in located if where.start <= position < where.stop]
+        before = [one for where, one in located if where.start <= position]
+        return next(iter([*holding[-1:], *before[-1:], *(one for _, one in located)]), None)
+
+    def partner(self, message: int) -> int | None:
+        """The message with the result of a call, or with the call of a result."""
+        for link in self.links:
+            if link.call == message:
+                return link.result
+            if link.result == message:
+                return link.call
+        return None
+
+
+def read_conversation(
+    step: Step, sample: Sample, sidecar: Sidecar | DumpError | None, vocabulary: Vocabulary | None
+) -> Conversation:
+    """From the trajectory sidecar, else the sample's metadata, else its prompt and the turns of its response."""
+    recorded, note = recorded_messages(step, sample, sidecar)
+    masks = step.masks(np.array([sample.position], np.int64))
+    mask = masks.one(0)[0] if masks.states[0] == "ok" else None
+    turns = find_turns(mask, sample.prompt_length, sample.total_length)
+    texts = None if vocabulary is None else vocabulary.texts(sample.tokens.tolist())
+    if recorded is not None:
+        where = locate(recorded, prompt_messages(sample, recorded), turns, texts, sample.prompt_length)
+        return make(recorded, where, [note])
+    messages, places, how = split_messages(sample, turns, texts)
+    return make(messages, places, [note, how])
+
+
+def make(
+    dumped: Sequence[Mapping[str, Any]], where: Sequence[Where | None], notes: Sequence[str | None]
+) -> Conversation:
+    messages = tuple(read_message(at, *one) for at, one in enumerate(zip(dumped, where, strict=True)))
+    return Conversation(messages, "; ".join(filter(None, notes)) or None, tuple(pair(messages)))
+
+
+def read_message(position: int, dumped: Mapping[str, Any], where: Where | None) -> Message:
+    return Message(
+        position=position,
+        role=as_text(dumped.get("role")) or "no role",
+        name=as_text(dumped.get("name")),
+        parts=parts_of(dumped),
+        call_id=identity(dumped.get("tool_call_id")),
+        where=where,
+        dumped=dumped,
+    )
+
+
+def open_sidecar(step: Step) -> Sidecar | DumpError | None:
+    """None where the step has no trajectory file."""
+    if step.files.trajectory is None:
+        return None
+    try:
+        return Sidecar.scan(step.files.trajectory.path)
+    except DumpError as error:
+        return error
+
+
+def is_recorded(step: Step, sample: Sample) -> bool:
+    """Whether the trajectory sidecar has the conversation: nothing else of the sample is needed then."""
+    sidecar = open_sidecar(step)
+    return isinstance(sidecar, Sidecar) and recorded_messages(step, sample, sidecar)[0] is not None
+
+
+# Where the messages are -----------------------------------------------------------------------------------------
+
+
+def recorded_messages(
+    step: Step, sample: Sample, sidecar: Sidecar | DumpError | None
+) -> tuple[list[Mapping[str, Any]] | None, str | None]:
+    """The messages that were recorded, and what has to be known of them or of why there are none."""
+    note: str | None = "no conversation is recorded"
+    if isinstance(sidecar, DumpError):
+        note = str(sidecar)
+    elif sidecar is not None:
+        siblings = [one for one in step.samples if one.index == sample.index]
+        row, choice = choose(sidecar.rows(sample.index), siblings, sample)
+        if row is not None and (messages := as_messages(row.get("messages"))):
+            return messages, choice
+        note = "the trajectory file has no conversation of this sample"
+        note += ", and its last line is cut" if sidecar.cut else ""
+    if messages := as_messages(sample.metadata.get("messages")):
+        return messages, None
+    return None, note
+
+
+def as_messages(value: object) -> list[Mapping[str, Any]]:
+    """A list of messages; one that is no dict becomes the content of a message without a role."""
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [as_mapping(one) or {"content": one} for one in value]
+
+
+def prompt_messages(sample: Sample, messages: Sequence[Mapping[str, Any]]) -> int:
+    """How many of the messages are the prompt: as many as it has, else all before the model first speaks."""
+    prompt = as_messages(sample.prompt)
+    if prompt and [one.get("role") for one in prompt] == [one.get("role") for one in messages[: len(prompt)]]:
+        return len(prompt)
+    return next((at for at, one in enumerate(messages) if one.get("role") == "assistant"), len(messages))
+
+
+def split_messages(
+    sample: Sample, turns: Sequence[Turn], texts: Sequence[str] | None
+) -> tuple[list[Mapping[str, Any]], list[Where | None], str | None]:
+    """The prompt, and the response split where its loss mask changes; what is said of that."""
+    asked = as_messages(sample.prompt) or prompt_message(sample, texts)
+    in_prompt = Where(0, sample.prompt_length, "prompt" if len(asked) > 1 else "mask") if sample.prompt_length else None
+    answer = [Turn(sample.prompt_length, sample.total_length, True)] if len(turns) < 2 or texts is None else turns
+    said = [turn_message(sample, turn, texts, whole=len(answer) == 1) for turn in answer]
+    if not sample.response_length:
+        said, answer = [{"role": "assistant", "content": sample.response}] * bool(sample.response), []
+    places = [in_prompt] * len(asked) + [Where(turn.start, turn.stop, "mask") for turn in answer]
+    places += [None] * (len(asked) + len(said) - len(places))
+    how = None
+    if len(answer) > 1:
+        how = "the response is split where its loss mask changes"
+    elif len(turns) > 1:
+        how = f"its {len(turns)} turns can't be told apart without a tokenizer"
+    return [*asked, *said], places, how
+
+
+def prompt_message(sample: Sample, texts: Sequence[str] | None) -> list[Mapping[str, Any]]:
+    if sample.prompt is not None and not isinstance(sample.prompt, (list, tuple)):
+        return [{"role": "prompt", "content": sample.prompt}]
+    if texts and sample.prompt_length:
+        return [{"role": "prompt", "content": joined(texts[: sample.prompt_length])}]
+    return []
+
+
+def turn_message(sample: Sample, turn: Turn, texts: Sequence[str] | None, *, whole: bool) -> Mapping[str, Any]:
+    text = sample.response if whole else ""
+    if not text and texts is not None:
+        text = joined(texts[turn.start : turn.stop])
+    return {"role": "assistant" if turn.trained else MASKED, "content": text}
+
+
+# Calls and results ----------------------------------------------------------------------------------------------
+
+
+def pair(messages: Sequence[Message]) -> list[Link]:
+    """Tool calls with their results: by id, and where one of them has none, in order after the message that calls."""
+    links: list[Link] = []
+    open_calls: list[tuple[int, int]] = []  # (message, part), the newest last
+    for message in messages:
+        if message.role in ("tool", "function"):
+            chosen = chosen_call(messages, open_calls, message)
+            if chosen is not None:
+                open_calls.remove(chosen)
+                part = messages[chosen[0]].parts[chosen[1]]
+                links.append(Link(*chosen, message.position, message.call_id is not None and part.call_id is not None))
+        else:
+            open_calls += [(message.position, at) for at, part in enumerate(message.parts) if part.kind == "call"]
+    return links
+
+
+def chosen_call(
+    messages: Sequence[Message], open_calls: Sequence[tuple[int, int]], result: Message
+) -> tuple[int, int] | None:
+    """The newest call of the result's id; else the first of the last message that calls, where an id is missing."""
+    ids = {call: messages[call[0]].parts[call[1]].call_id for call in open_calls}
+    if result.call_id is not None:
+        same = [call for call in open_calls if ids[call] == result.call_id]
+        if same:
+            return same[-1]
+    last = open_calls[-1][0] if open_calls else -1
+    unnamed = [call for call in open_calls if call[0] == last and (result.call_id is None or ids[call] is None)]
+    return unnamed[0] if unnamed else None
+
+
+# Printing -------------------------------------------------------------------------------------------------------
+
+
+def document(conversation: Conversation) -> Record:
+    """The conversation as `--print` gives it: the messages as they were recorded, and their tokens beside them."""
+    return {
+        "messages": [dict(one.dumped) for one in conversation.messages],
+        "note": conversation.note,
+        "tokens": [where_document(one.where) for one in conversation.messages],
+        "links": [
+            {"call": link.call, "result": link.result, "by": "id" if link.by_id else "order"}
+            for link in conversation.links
+        ],
+    }
+
+
+def where_document(where: Where | None) -> Record | None:
+    return None if where is None else {"start": where.start, "stop": where.stop, "by": where.how}
+
+
+def rows(conversation: Conversation) -> list[Record]:
+    """A row a message."""
+    return [
+        {
+            "position": one.position,
+            "role": one.role,
+            "name": one.name or None,
+            "start": None if one.where is None else one.where.start,
+            "stop": None if one.where is None else one.where.stop,
+            "tool_call_id": one.call_id,
+            "thinking": text_of(one, "thinking"),
+            "content": text_of(one, "text", "media", "data", "special"),
+            "tool_calls": text_of(one, "call"),
+        }
+        for one in conversation.messages
+    ]
+
+
+def text_of(message: Message, *kinds: str) -> str | None:
+    texts = [f"{part.label} {part.text}".strip() for part in message.parts if part.kind in kinds]
+    return "\n\n".join(texts) if texts else None

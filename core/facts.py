@@ -1,0 +1,259 @@
+"""Everything that the dump says of a sample, in sections of named values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from dumptui.core.join import Step
+from dumptui.core.match import Row
+from dumptui.core.messages import pretty
+from dumptui.core.sample import Sample
+from dumptui.core.shard import Shard
+from dumptui.core.tables import Record
+from dumptui.core.turns import Turn, find_turns
+from dumptui.core.values import Dumped, as_float, as_int, as_mapping, plain, preview
+from dumptui.core.versions import Call, Span
+from dumptui.core.views import notes
+
+LONGEST = 200_000
+"""Characters of a single value that are kept: nobody reads on, and a page of 5 MB would take a second to make."""
+
+WHOLE_BATCH = frozenset(
+    [
+        "raw_reward",
+        "num_microbatches",
+        "micro_batch_indices",
+        "num_rollouts",
+        "global_batch_sizes",
+        "dynamic_global_batch_size",
+        "prompt_group_sizes",
+        "step_slots",
+        "partition",
+    ]
+)
+"""Columns of a train file that don't have an entry a row, also where their length happens to be the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`brief` sections are worth seeing at once; the others are long."""
+
+    title: str
+    facts: tuple[Fact, ...]
+    brief: bool = True
+
+
+def sample_facts(step: Step, sample: Sample) -> list[Section]:
+    """The sections that have something to say."""
+    masks = step.masks(np.array([sample.position], np.int64))
+    mask = masks.one(0)[0] if masks.states[0] == "ok" else None
+    turns = find_turns(mask, sample.prompt_length, sample.total_length)
+    row = step.rows[sample.position]
+    sections = [
+        Section("notes", facts({str(at): note for at, note in enumerate(notes(step, sample, masks.reasons[0]), 1)})),
+        Section("sample", facts(identity(step, sample))),
+        Section("reward", facts({**rewards(step, sample), "label": sample.label})),
+        Section("lengths", facts(lengths(sample, turns))),
+        Section("turns", tuple(turn_facts(sample, turns))),
+        Section("speculative decoding", facts(spec_facts(sample.spec_info))),
+        Section("prefix cache", facts(cache_facts(sample.prefix_cache))),
+        Section("metadata", facts(sample.metadata), brief=False),
+        Section("other keys of the sample", facts(sample.extra), brief=False),
+        Section("train row", facts({} if row is None else train_facts(row)), brief=False),
+        Section("train file", facts({} if row is None else batch_facts(row)), brief=False),
+        Section("rollout file", facts(file_facts(step)), brief=False),
+        Section("prompt", facts({"prompt": sample.prompt}), brief=False),
+        Section("response", facts({"response": sample.response or None}), brief=False),
+    ]
+    return [section for section in sections if section.facts]
+
+
+def facts(values: Mapping[Any, Any]) -> tuple[Fact, ...]:
+    """A fact a value; None says nothing."""
+    return tuple(Fact(str(key), written(value)) for key, value in values.items() if value is not None)
+
+
+def written(value: object) -> str:
+    """A value as text: a number or text as it is, anything else as JSON; arrays by type and shape."""
+    value = plain(value) if isinstance(value, Dumped) and value.size == 1 else value
+    text = value if isinstance(value, str) else preview(value) if isinstance(value, Dumped) else pretty(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters in all)"
+
+
+def identity(step: Step, sample: Sample) -> Record:
+    members = [one for one in step.samples if one.group == sample.group and sample.group is not None]
+    place = sorted(members, key=lambda one: (one.index or 0, one.occurrence)).index(sample) + 1 if members else 0
+    return {
+        "step": str(step.files.key),
+        "index": "none" if sample.index is None else sample.index,
+        "occurrence": sample.occurrence if siblings(step, sample) > 1 else None,
+        "position": sample.position,
+        "group": None if sample.group is None else f"{sample.group}, {place} of {len(members)}",
+        "execution": sample.execution,
+        "status": sample.status,
+        "remove_sample": "true: not trained on" if sample.removed else None,
+    }
+
+
+def siblings(step: Step, sample: Sample) -> int:
+    return sum(one.index == sample.index for one in step.samples)
+
+
+def rewards(step: Step, sample: Sample) -> Record:
+    row = step.rows[sample.position]
+    raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
+    return {
+        "reward": "none" if sample.reward is None else sample.reward,
+        "raw_reward": raw,
+        "normalised reward": None if row is None else row.peers.first.value("rewards", row.row),
+    }
+
+
+def lengths(sample: Sample, turns: Iterable[Turn]) -> Record:
+    trained = sum(turn.stop - turn.start for turn in turns if turn.trained)
+    return {
+        "tokens": sample.total_length,
+        "prompt tokens": sample.prompt_length,
+        "response tokens": sample.response_length,
+        "trained tokens": trained,
+        "loss mask": "none: all ones" if sample.loss_mask is None else f"{len(sample.loss_mask)} entries",
+    }
+
+
+# Turns ----------------------------------------------------------------------------------------------------------
+
+
+def turn_facts(sample: Sample, turns: Iterable[Turn]) -> Iterator[Fact]:
+    """A fact a generate call: its versions, its tokens where there is a trained turn a call, and its times."""
+    trained: list[Turn | None] = [turn for turn in turns if turn.trained]
+    places = trained if len(trained) == len(sample.calls) else []
+    times = lifecycle(sample.metadata.get("lifecycle"))
+    before = None
+    for at, (call, turn, time) in enumerate(zip_longest(sample.calls, places, times), 1):
+        said = [
+            version_text(call),
+            "" if turn is None else f"tokens {turn.start}-{turn.stop - 1}",
+            "" if time is None else time_text(time, before),
+        ]
+        before = time or before
+        yield Fact(f"call {at}", " · ".join(filter(None, said)) or "nothing is recorded")
+    if sample.non_generation_time:
+        yield Fact("not generating", f"{sample.non_generation_time:.3f} s")
+
+
+def version_text(call: Call | None) -> str:
+    if call is None or not (call.spans or call.prefill):
+        return ""
+    text = "weights " + ", ".join(map(span_text, call.spans))
+    return text + (f" · prefilled by {', '.join(map(span_text, call.prefill))}" if call.prefill else "")
+
+
+def span_text(span: Span) -> str:
+    place = "" if span.start is None or span.stop is None else f" at tokens {span.start}-{span.stop - 1}"
+    return f"v{span.version}{place}"
+
+
+def lifecycle(value: object) -> list[Mapping[str, Any]]:
+    """The recorded times of the turns: one dict or a list of them."""
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    return [fields for one in listed if (fields := as_mapping(one))]
+
+
+def time_text(turn: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
+    start, end = as_float(turn.get("t0")), as_float(turn.get("t1"))
+    if start is None or end is None:
+        return ""
+    last = None if before is None else as_float(before.get("t1"))
+    return f"{end - start:.3f} s" + ("" if last is None else f", {start - last:.3f} s after the one before")
+
+
+# Engine ---------------------------------------------------------------------------------------------------------
+
+
+def spec_facts(info: Mapping[str, Any]) -> Record:
+    """Nothing where all counters are 0: then there was no speculative decoding."""
+    if not any(as_float(value) for value in info.values()):
+        return {}
+    accepted = first_number(info, "spec_accept_token_num", "spec_num_correct_drafts")
+    drafted = first_number(info, "spec_draft_token_num", "spec_num_proposed_drafts")
+    return {**info, "accepted": share(accepted, drafted)}
+
+
+def cache_facts(info: Mapping[str, Any]) -> Record:
+    if not any(as_float(value) for value in info.values()):
+        return {}
+    hit = share(first_number(info, "cached_tokens"), first_number(info, "total_prompt_tokens"))
+    return {**info, "cached": hit}
+
+
+def first_number(values: Mapping[str, Any], *names: str) -> int | None:
+    return next((number for name in names if (number := as_int(values.get(name))) is not None), None)
+
+
+def share(part: int | None, whole: int | None) -> str | None:
+    return None if part is None or not whole else f"{part / whole:.1%}"
+
+
+# Files ----------------------------------------------------------------------------------------------------------
+
+
+def train_facts(row: Row) -> Record:
+    """Where the row is and what its columns hold of it; what is one value a token is in the Tokens pane."""
+    shard = row.peers.first
+    files = ", ".join(one.path.name for one in row.peers.shards)
+    found: Record = {"files": files, "row": f"{row.row} of {shard.rows}"}
+    columns = {name: holder for one in reversed(row.peers.shards) for name, holder in row_columns(one, row.row)}
+    per_token = [name for name in columns if any(name in one.per_token for one in row.peers.shards)]
+    found |= {name: value for name, value in columns.items() if name not in per_token}
+    return found | ({"per token": ", ".join(per_token)} if per_token else {})
+
+
+def row_columns(shard: Shard, row: int) -> Iterator[tuple[str, Any]]:
+    """The columns of a train file that have an entry a row, with that of this row."""
+    for name in shard.columns:
+        if name not in WHOLE_BATCH and (value := shard.value(name, row)) is not None:
+            yield name, value
+
+
+def batch_facts(row: Row) -> Record:
+    """What the train files say of the whole batch, and the micro-batches that the row is in."""
+    shard = row.peers.first
+    batches = shard.columns.get("micro_batch_indices")
+    listed = batches if isinstance(batches, (list, tuple)) else []
+    mine = [at for at, rows in enumerate(listed) if isinstance(rows, (list, tuple)) and row.row in rows]
+    found: Record = {"micro-batch of the row": f"{mine[0] + 1} of {len(listed)}" if mine else None}
+    columns = {name: value for one in reversed(row.peers.shards) for name, value in one.columns.items()}
+    names = [name for name in columns if name in WHOLE_BATCH or not has_rows(columns[name], shard.rows)]
+    return found | {
+        name: preview(columns[name]) for name in names if name != "raw_reward" and columns[name] is not None
+    }
+
+
+def has_rows(values: object, rows: int) -> bool:
+    return isinstance(values, (list, tuple)) and len(values) == rows
+
+
+def file_facts(step: Step) -> Record:
+    return {"file": step.rollout.path.name, **step.rollout.metadata} | {
+        f"note {at}": note for at, note in enumerate(step.notes, 1)
+    }
+
+
+def rows(sections: Iterable[Section]) -> list[Record]:
+    """A row a fact."""
+    return [
+        {"section": section.title, "name": fact.name, "value": fact.value}
+        for section in sections
+        for fact in section.facts
+    ]

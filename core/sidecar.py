@@ -1,0 +1,135 @@
+"""The trajectory sidecar of a step: a JSON line for each sample that has a conversation, found by the sample's index.
+
+Lines are found by their bytes and parsed one at a time, so that a conversation costs its own size only: a sidecar with
+images in it can be a hundred times as large.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dumptui.core.errors import DumpError
+from dumptui.core.sample import Sample
+from dumptui.core.values import as_int, as_text
+
+Row = Mapping[str, Any]
+
+_INDEX = rb'"sample_index"\s*:\s*(null|-?\d+)'
+_FIRST = re.compile(rb"\s*\{\s*" + _INDEX)  # where the framework writes it: the rest of the line need not be searched
+_ANYWHERE = re.compile(_INDEX)
+
+
+class Place(NamedTuple):
+    start: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """Which lines may hold a sample of which index. `cut` says that the file ends within a line."""
+
+    path: Path
+    places: Mapping[int | None, Sequence[Place]] = field(default_factory=dict)
+    cut: bool = False
+
+    @classmethod
+    def scan(cls, path: Path) -> Sidecar:
+        """Raises DumpError when the file can't be read."""
+        places: dict[int | None, list[Place]] = {}
+        start, ends = 0, True
+        try:
+            with open(path, "rb") as lines:
+                for line in lines:
+                    for index in indices_in(line):
+                        places.setdefault(index, []).append(Place(start, len(line)))
+                    start += len(line)
+                    ends = line.endswith(b"\n")
+        except OSError as error:
+            raise DumpError(path, f"can't be read: {error.strerror or error}") from error
+        return cls(path, places, not ends)
+
+    def rows(self, index: int | None) -> list[Row]:
+        """The rows of all samples of that index, in file order; lines that are no JSON object are left out.
+
+        Raises DumpError when the file can't be read.
+        """
+        places = self.places.get(index, ())
+        try:
+            with open(self.path, "rb") as file:
+                found = [parse(read_at(file, place)) for place in places]
+        except OSError as error:
+            raise DumpError(self.path, f"can't be read: {error.strerror or error}") from error
+        return [row for row in found if row is not None and as_int(row.get("sample_index")) == index]
+
+
+def indices_in(line: bytes) -> set[int | None]:
+    first = _FIRST.match(line)
+    found = [first[1]] if first else _ANYWHERE.findall(line)
+    return {None if number == b"null" else int(number) for number in found}
+
+
+def read_at(file: Any, place: Place) -> bytes:
+    file.seek(place.start)
+    line: bytes = file.read(place.length)
+    return line
+
+
+def parse(line: bytes) -> Row | None:
+    try:
+        row = json.loads(line.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+# Siblings -------------------------------------------------------------------------------------------------------
+
+
+def choose(rows: Sequence[Row], siblings: Sequence[Sample], sample: Sample) -> tuple[Row | None, str | None]:
+    """The row of one of the samples that share an index, and what has to be known of the choice.
+
+    Rows that don't tell the occurrence are in the order of the samples, some of which have none: each goes to the next
+    sample that it fits.
+    """
+    told = {as_int(row.get("sample_occurrence")): row for row in rows if row.get("sample_occurrence") is not None}
+    if sample.occurrence in told:
+        return told[sample.occurrence], None
+    untold = [row for row in rows if row.get("sample_occurrence") is None]
+    free = [one for one in siblings if one.occurrence not in told]
+    row = paired(untold, free).get(sample.occurrence)
+    if row is None or len(siblings) == 1:
+        return row, None
+    return row, f"matched by order: the trajectory file doesn't tell the {len(siblings)} samples of this index apart"
+
+
+def paired(rows: Sequence[Row], samples: Sequence[Sample]) -> dict[int, Row]:
+    """Rows by the occurrence of their sample, in the order of both."""
+    found: dict[int, Row] = {}
+    at = 0
+    for left, row in zip(range(len(rows), 0, -1), rows, strict=True):
+        room = range(at, len(samples) - left + 1)  # as many samples as rows have to be left
+        at = next((one for one in room if fits(row, samples[one])), at)
+        if at < len(samples):
+            found[samples[at].occurrence] = row
+        at += 1
+    return found
+
+
+def fits(row: Row, sample: Sample) -> bool:
+    """Whether what the row repeats of its sample is true of this one, and the response holds the last words."""
+    words = last_words(row)
+    return as_text(row.get("status")) == sample.status and (words is None or words in sample.response)
+
+
+def last_words(row: Row) -> str | None:
+    messages = row.get("messages")
+    for message in reversed(messages if isinstance(messages, list) else []):
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            content = message.get("content")
+            return content if isinstance(content, str) else None
+    return None

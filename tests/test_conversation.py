@@ -1,0 +1,292 @@
+"""Conversations: from which file the messages come, what each of them says, and where it lies in the tokens."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dumptui.core.conversation import Conversation, open_sidecar, read_conversation
+from dumptui.core.demo_text import write_tokenizer
+from dumptui.core.messages import Part, parts_of, pretty, split_blocks
+from dumptui.core.run import Run, StepKey
+from dumptui.core.sidecar import Sidecar
+from dumptui.core.tokens import Vocabulary
+from tests.reading import read
+from tests.screen import run
+from tests.writer import sample, write_step
+
+WORDS = {"role": "user", "content": "how many?"}
+
+
+def talk(run: Path, position: int = 0, step: int = 0, *, evaluation: bool = False) -> Conversation:
+    joined = read(run, step, evaluation=evaluation)
+    tokenizer = Run.open(run).tokenizer
+    vocabulary = Vocabulary.load(tokenizer) if tokenizer.exists() else None
+    return read_conversation(joined, joined.samples[position], open_sidecar(joined), vocabulary)
+
+
+def row(index: int | None, *messages: Any, **more: Any) -> dict[str, Any]:
+    return {"sample_index": index, "group_index": 0, "status": "completed", "messages": list(messages), **more}
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def contents(conversation: Conversation) -> list[str]:
+    return ["".join(part.text for part in one.parts) for one in conversation.messages]
+
+
+# Where the messages are -------------------------------------------------------------------------------------------
+
+
+def test_the_trajectory_file_is_asked_first_then_the_metadata(tmp_path: Path) -> None:
+    samples = [sample(at, metadata={"messages": [WORDS, said("kept in the sample")]}) for at in range(2)]
+    write_step(tmp_path, 0, samples, trajectory=[row(1, WORDS, said("from the file"))])
+    assert contents(talk(tmp_path, 1)) == ["how many?", "from the file"]
+    assert contents(talk(tmp_path, 0)) == ["how many?", "kept in the sample"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_of_siblings_the_one_that_the_row_tells_has_the_conversation(tmp_path: Path, told: bool) -> None:
+    samples = [sample(7, seed=1), sample(7, seed=2), sample(8)]
+    occurrence = {"sample_occurrence": 1} if told else {}
+    write_step(tmp_path, 0, samples, trajectory=[row(7, WORDS, said("a response"), **occurrence)])
+    found = [talk(tmp_path, position) for position in (0, 1)]
+    recorded = [contents(one)[-1] == "a response" and one.messages[0].role == "user" for one in found]
+    if told:
+        assert recorded == [False, True]
+        assert "no conversation" in (found[0].note or "") and found[1].note is None
+    else:
+        assert sum(recorded) == 1 and any("matched by order" in (one.note or "") for one in found)
+
+
+def test_siblings_are_told_apart_by_what_the_response_holds(tmp_path: Path) -> None:
+    samples = [sample(7, seed=at, response=f"words of {at}") for at in range(3)]
+    write_step(tmp_path, 0, samples, trajectory=[row(7, said("words of 0")), row(7, said("words of 2"))])
+    notes = [talk(tmp_path, at).note or "" for at in range(3)]
+    assert contents(talk(tmp_path, 2)) == ["words of 2"]
+    assert "matched by order" in notes[0] and "no conversation" in notes[1] and "matched by order" in notes[2]
+
+
+def test_samples_of_two_eval_sets_keep_their_own_words(shared: Path) -> None:
+    root = shared / "runs/multiturn"
+    lines = [json.loads(line) for line in (root / "trajectory/eval_0.jsonl").read_text().splitlines()]
+    step = read(root, 0, evaluation=True)
+    generated = [one for one in step.samples if one.total_length]  # the aborted one has no line
+    for line, one in zip(lines, generated, strict=True):
+        found = read_conversation(step, one, open_sidecar(step), None)
+        assert [message.dumped for message in found.messages] == line["messages"]
+
+
+def test_a_cut_line_costs_its_own_sample(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(0), sample(1)], trajectory=[row(0, WORDS), row(1, WORDS)])
+    path = tmp_path / "trajectory/0.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert contents(talk(tmp_path, 0)) == ["how many?"]
+    assert "last line is cut" in (talk(tmp_path, 1).note or "")
+
+
+@pytest.mark.parametrize("line", ["null", "[]", "{", '{"sample_index": 0}', '{"messages": {}, "sample_index": 0}'])
+def test_a_line_without_messages_is_no_conversation(tmp_path: Path, line: str) -> None:
+    write_step(tmp_path, 0, [sample(0)], trajectory=[])
+    (tmp_path / "trajectory/0.jsonl").write_text(line + "\n")
+    assert contents(talk(tmp_path)) == ["a prompt", "a response"]
+
+
+def test_an_index_inside_of_a_message_is_not_taken_for_the_rows_own(tmp_path: Path) -> None:
+    call = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {"sample_index": 1}}}]}
+    path = tmp_path / "0.jsonl"
+    rows = [{"messages": [call], "sample_index": 0}, {"sample_index": None, "messages": []}]
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    found = Sidecar.scan(path)
+    assert found.rows(1) == [] and found.rows(0) == [rows[0]] and found.rows(None) == [rows[1]]
+
+
+# Turns --------------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_conversation_the_response_is_split_by_the_mask(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tokenizer")
+    write_step(tmp_path, 0, [sample(0, prompt_len=4, response_len=6, loss_mask=[1, 1, 0, 0, 0, 1])])
+    found = talk(tmp_path)
+    assert [one.role for one in found.messages] == ["prompt", "assistant", "masked", "assistant"]
+    assert [(one.where.start, one.where.stop) for one in found.messages if one.where] == [
+        (0, 4),
+        (4, 6),
+        (6, 9),
+        (9, 10),
+    ]
+    assert "split where its loss mask changes" in (found.note or "")
+    texts = Vocabulary.load(tmp_path / "tokenizer/tokenizer.json").texts(read(tmp_path).samples[0].tokens.tolist())
+    assert contents(found)[2] == "".join(text for text in texts[6:9] if text != "⋯")
+
+
+def test_turns_that_cannot_be_read_are_not_made_up(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(0, response_len=4, loss_mask=[1, 0, 0, 1])])
+    found = talk(tmp_path)
+    assert contents(found) == ["a prompt", "a response"] and "without a tokenizer" in (found.note or "")
+
+
+def test_a_sample_that_was_never_generated_has_its_prompt_only(tmp_path: Path) -> None:
+    nothing = {"tokens": [], "response": "", "response_length": 0, "rollout_log_probs": None, "status": "aborted"}
+    write_step(tmp_path, 0, [sample(0) | nothing])
+    assert contents(talk(tmp_path)) == ["a prompt"]
+
+
+def test_messages_are_found_in_the_tokens_and_tokens_in_the_messages(shared: Path) -> None:
+    """The model's messages by the mask, the tool's and the prompt's by their text."""
+    root = shared / "runs/multiturn"
+    for position, one in enumerate(read(root, 2).samples):
+        found = talk(root, position, 2)
+        mask = one.loss_mask
+        for message in found.messages:
+            if message.where is None or message.where.how == "prompt":
+                continue
+            where = message.where
+            assert found.at_token(where.start) is message and found.at_token(where.stop - 1) is message
+            inside: Any = (
+                [] if mask is None else mask[max(0, where.start - one.prompt_length) : where.stop - one.prompt_length]
+            )
+            if message.role == "assistant" and where.how == "mask":
+                assert all(inside)
+            if message.role == "tool":
+                assert not any(inside)
+
+
+# What a message says ------------------------------------------------------------------------------------------------
+
+
+def kinds(text: str) -> list[tuple[str, str, str]]:
+    return [(part.kind, part.label, part.text) for part in parts_of(said(text))]
+
+
+def test_blocks_of_raw_text_are_told_apart() -> None:
+    call = '<tool_call>\n{"name": "stock", "arguments": {"item": "ropes"}}\n</tool_call>'
+    assert kinds(f"<think>\nhm\n</think>\n\nSo:\n{call}<|im_end|>\n") == [
+        ("thinking", "", "hm"),
+        ("text", "", "So:"),
+        ("call", "stock", '{\n  "item": "ropes"\n}'),
+        ("special", "", "<|im_end|>"),
+    ]
+    assert kinds("opened by the template</think>42") == [("thinking", "", "opened by the template"), ("text", "", "42")]
+    assert kinds("<think>cut off") == [("thinking", "not closed", "cut off")]
+    assert kinds("<tool_call>f(1)</tool_call>") == [("call", "", "f(1)")]
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<tool_call>", "</tool_call>", "<|eos|>", "a", "\n", "{}"])))
+@example(["a", "</think>", "<think>"])
+@example(["<|eos|>", " ", "<|eos|>", "\n"])
+def test_splitting_loses_no_character(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert "".join(piece.raw for piece in split_blocks(text)) == text
+    shown = "".join(piece.inner for piece in split_blocks(text))
+    for marker in ("<think>", "</think>", "<tool_call>", "</tool_call>"):
+        text, shown = text.replace(marker, ""), shown.replace(marker, "")
+    assert shown == text
+
+
+def test_structured_messages_are_read_in_full() -> None:
+    function = {"name": "lookup", "arguments": '{"query": "x", "k": 1}'}
+    message = {
+        "role": "assistant",
+        "reasoning_content": "hm",
+        "content": "<think>not split</think>",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": function},
+            {"function": {"name": "f", "arguments": "{x"}},
+        ],
+        "refusal": "no",
+        "audio": None,
+    }
+    assert list(parts_of(message)) == [
+        Part("thinking", "hm"),
+        Part("text", "<think>not split</think>"),
+        Part("call", '{\n  "query": "x",\n  "k": 1\n}', "lookup", "c1"),
+        Part("call", "{x", "f"),
+        Part("data", '"no"', "refusal"),
+    ]
+
+
+def test_media_are_named_never_dumped() -> None:
+    encoded = "iVBORw0KGgo" + "AbC1" * 3000
+    content = [
+        {"type": "text", "text": "what is this?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{encoded}"}},
+        {"type": "input_audio", "input_audio": {"data": encoded, "format": "wav"}},
+        {"type": "image_url", "image_url": {"url": "https://example.org/cat.png", "detail": "low"}},
+    ]
+    text, image, audio, link = parts_of({"role": "user", "content": content})
+    assert text == Part("text", "what is this?")
+    assert image == Part("media", "image_url.url: <image/png, 9.0 kB>", "image_url")
+    assert '"data": "<base64, 9.0 kB>"' in audio.text and '"format": "wav"' in audio.text
+    assert "https://example.org/cat.png" in link.text and "low" in link.text
+
+
+def test_any_value_has_a_text() -> None:
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    assert pretty(deep) and pretty({"x": b"ab", 1: float("nan")}) == '{\n  "x": "<2 B of bytes>",\n  "1": NaN\n}'
+
+
+def test_calls_are_paired_by_id_else_in_order(tmp_path: Path) -> None:
+    def call(*ids: str | None) -> dict[str, Any]:
+        calls = [{"function": {"name": "f", "arguments": "{}"}} | ({"id": one} if one else {}) for one in ids]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+
+    def result(identity: str | None = None) -> dict[str, Any]:
+        return {"role": "tool", "content": "1"} | ({"tool_call_id": identity} if identity else {})
+
+    messages = [call("a", "b"), result("b"), result("a"), call("a"), result("a"), call(None), result(), result("z")]
+    write_step(tmp_path, 0, [sample(0)], trajectory=[row(0, *messages)])
+    found = talk(tmp_path)
+    links = [(link.call, link.part, link.result, link.by_id) for link in found.links]
+    assert links == [(0, 1, 1, True), (0, 0, 2, True), (3, 0, 4, True), (5, 0, 6, False)]
+    assert [found.partner(at) for at in (2, 4, 5, 7)] == [0, 3, 6, None]
+
+
+# --print ------------------------------------------------------------------------------------------------------------
+
+
+def printed(root: Path, *words: str) -> str:
+    found = run(root, "--print", "conversation", *words)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_a_printed_conversation_has_the_messages_as_recorded(shared: Path) -> None:
+    root = shared / "runs/multiturn"
+    lines = [json.loads(line) for line in (root / "trajectory/2.jsonl").read_text().splitlines()]
+    second = [line for line in lines if line["sample_index"] == 25][1]
+    document = json.loads(printed(root, "--step", "2", "--sample", "25.1", "--json"))
+    assert document["messages"] == second["messages"] and "matched by order" in document["note"]
+    rows = list(csv.DictReader(io.StringIO(printed(root, "--step", "2", "--sample", "25.1", "--csv"))))
+    assert [one["role"] for one in rows] == [message["role"] for message in second["messages"]]
+    assert rows[-1]["thinking"] == second["messages"][-1]["reasoning_content"]
+
+
+def test_a_run_without_a_sidecar_prints_prompt_and_turns(shared: Path) -> None:
+    root = shared / "runs/shard_once"
+    document = json.loads(printed(root, "--step", "1", "--sample", "13", "--json"))
+    one = next(one for one in read(root, 1).samples if one.index == 13)
+    assert [message["content"] for message in document["messages"]] == [one.prompt, one.response]
+    assert document["note"] == "no conversation is recorded"
+    assert "assistant" in printed(root, "--step", "1", "--sample", "13")
+
+
+def test_a_conversation_is_of_one_sample(demo: Path) -> None:
+    found = run(demo, "--print", "conversation")
+    assert found.returncode == 2 and "--sample" in found.stderr and found.stderr.count("\n") == 1
+
+
+def test_no_text_reaches_a_terminal_as_it_is(shared: Path) -> None:
+    out = printed(shared / "runs/odd", "--step", "0", "--sample", "1")
+    assert "\x1b" not in out and "␀" in out and StepKey(0) in Run.open(shared / "runs/odd").steps

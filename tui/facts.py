@@ -1,0 +1,101 @@
+"""Everything that is dumped of a sample, over the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from dumptui.core.facts import Fact, Section, sample_facts
+from dumptui.core.join import Step
+from dumptui.core.run import StepKey
+from dumptui.core.sample import Sample
+from dumptui.core.text import cell_width, visible
+from dumptui.core.wrapping import Lines
+from dumptui.tui.widgets.blocks import Blocks
+from dumptui.tui.widgets.folds import Block, Passage
+from dumptui.tui.widgets.keys import KeyLine
+from dumptui.tui.widgets.line import Line
+
+NAMES = 26
+"""The most cells for the names before values of one line; a longer one pushes its value to the right."""
+SHORT = 200
+"""Characters of a value that still stands in the line of its name."""
+
+
+@dataclass
+class Facts(Message):
+    """A sample and a block for each section of what is dumped of it."""
+
+    key: StepKey
+    sample: Sample
+    blocks: Sequence[Block]
+
+
+def read_facts(step: Step, position: int) -> Facts:
+    """For the reader thread: values may be large, and some are still in their files."""
+    sample = step.samples[position]
+    return Facts(step.files.key, sample, [block_of(section) for section in sample_facts(step, sample)])
+
+
+def block_of(section: Section) -> Block:
+    aside = "" if section.brief else f"{len(section.facts)} value{'s' * (len(section.facts) != 1)}"
+    return Block("first", visible(section.title), aside, list(passages(section.facts)), folded=not section.brief)
+
+
+def passages(facts: Sequence[Fact]) -> Iterator[Passage]:
+    """Values of one line under each other, so long as no longer one comes between; that stands under its name."""
+    width = min(NAMES, max(cell_width(visible(fact.name)) for fact in facts))
+    for short, some in groupby(facts, is_short):
+        if short:
+            yield Passage("plain", "", lines([line_of(fact, width) for fact in some]))
+        else:
+            yield from (Passage("plain", visible(fact.name), Lines.of(fact.value)) for fact in some)
+
+
+def is_short(fact: Fact) -> bool:
+    return "\n" not in fact.value and len(fact.value) <= SHORT
+
+
+def line_of(fact: Fact, width: int) -> str:
+    name = visible(fact.name)
+    return f"{name}{' ' * max(0, width - cell_width(name))}  {visible(fact.value)}"
+
+
+def lines(visible_lines: list[str]) -> Lines:
+    return Lines(visible_lines, max(map(cell_width, visible_lines)))
+
+
+class FactsScreen(ModalScreen[None]):
+    """One section under the other; those that are long are folded."""
+
+    BINDINGS = [
+        Binding("q,i,escape", "dismiss", "Leave", id="facts.leave"),
+        Binding("question_mark", "app.help", "Keys", show=False),
+    ]
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__()
+        self.facts = facts
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="facts"):
+            yield Line(id="facts-title")
+            yield Blocks(id="fact-list", empty="nothing is dumped of this sample")
+            yield KeyLine()
+
+    def on_mount(self) -> None:
+        sample = self.facts.sample
+        name = (
+            "?" if sample.index is None else f"{sample.index}" + (f".{sample.occurrence}" if sample.occurrence else "")
+        )
+        self.query_one("#facts-title", Line).say(Text(f"everything that is dumped of sample {name}", "bold"))
+        self.query_one(Blocks).show(self.facts.blocks)
+        self.query_one(Blocks).focus()

@@ -1,0 +1,151 @@
+"""The part of the app that goes from a sample to its conversation, its facts and its group."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from textual import on
+from textual.binding import Binding
+
+from dumptui.core.run import StepKey
+from dumptui.core.tokens import Vocabulary
+from dumptui.tui.facts import Facts, FactsScreen, read_facts
+from dumptui.tui.markdown import LONGEST, Drawn, draw
+from dumptui.tui.panes.conversation import ConversationPane
+from dumptui.tui.panes.samples import place
+from dumptui.tui.panes.tokens import TokensPane
+from dumptui.tui.steps import StepsApp
+from dumptui.tui.talk import Talk, Talks
+from dumptui.tui.widgets.heatmap import Heatmap
+
+SAMPLE_PANES = ("tokens", "conversation")
+"""The panes that show one sample."""
+
+
+class SampleApp(StepsApp):
+    """`open_sample` and `show_pane` are the app's own: how a sample is asked for, and which pane is on screen."""
+
+    tokens: TokensPane
+    talk: ConversationPane
+
+    BINDINGS = [
+        Binding("c", "conversation", "Conversation", id="app.conversation", tooltip="The conversation of the sample"),
+        Binding("i", "facts", "Facts", id="app.facts", tooltip="Everything that is dumped of the sample"),
+        Binding("N", "member(1)", "Next of group", show=False, id="app.next-member"),
+        Binding("P", "member(-1)", "Previous of group", show=False, id="app.previous-member"),
+    ]
+
+    _token: int | None = None
+    """The token to go to in the pane that is being opened."""
+    _facts_of: tuple[StepKey, int] | None = None
+    """The sample whose facts are being read."""
+
+    @cached_property
+    def _talks(self) -> Talks:
+        return Talks()
+
+    @property
+    def pane(self) -> str:
+        raise NotImplementedError
+
+    def open_sample(self, position: int, pane: str) -> None:
+        raise NotImplementedError
+
+    def sample_opened(self, position: int, pane: str) -> bool:
+        """Whether this is still wanted; then its pane comes on screen."""
+        raise NotImplementedError
+
+    def read_conversation(self, position: int) -> None:
+        assert self.loaded is not None
+        step = self.loaded.step
+        self.reader.ask(lambda vocabulary: self._talks.open(step, position, vocabulary))
+
+    @on(Talk)
+    def _talk_opened(self, event: Talk) -> None:
+        if (
+            self.loaded is None
+            or event.key != self.loaded.key
+            or not self.sample_opened(event.position, "conversation")
+        ):
+            return
+        self.talk.show_talk(event, place(self.loaded.step, event.position), self.take_token())
+
+    def take_token(self) -> int | None:
+        token, self._token = self._token, None
+        return token
+
+    # Between tokens and conversation ---------------------------------------------------------------------------
+
+    def action_conversation(self) -> None:
+        """From the Tokens pane to the message of the token under the cursor; back from there to the tokens."""
+        position = self.tokens.position if self.pane == "tokens" else self.rollout.current
+        if self.loaded is None or position is None:
+            return
+        self._token = self.tokens.query_one(Heatmap).cursor if self.pane == "tokens" else None
+        self.open_sample(position, "conversation")
+
+    @on(ConversationPane.TokensWanted)
+    def _tokens_wanted(self, event: ConversationPane.TokensWanted) -> None:
+        self._token = event.token
+        self.open_sample(event.position, "tokens")
+
+    def action_member(self, by: int) -> None:
+        """The next or previous sample of the prompt group, by index."""
+        position = self.rollout.current
+        if self.loaded is None or position is None:
+            return
+        samples = self.loaded.step.samples
+        group = samples[position].group
+        members = [one for one in samples if one.group == group and group is not None]
+        members.sort(key=lambda one: (one.index is None, one.index or 0, one.occurrence))
+        at = next((at for at, one in enumerate(members) if one.position == position), -1) + by
+        if not 0 <= at < len(members):
+            self.notify("the sample is in no group" if group is None else f"no other sample of group {group} that way")
+            return
+        self.go_to_sample(members[at].position)
+
+    def go_to_sample(self, position: int) -> None:
+        raise NotImplementedError
+
+    # Facts -----------------------------------------------------------------------------------------------------
+
+    def action_facts(self) -> None:
+        position = self.rollout.current
+        if self.loaded is None or position is None:
+            return
+        step = self.loaded.step
+        self._facts_of = (self.loaded.key, position)
+        self.wait.begin(f"reading what is dumped of sample {step.samples[position].index}")
+        self.reader.ask(lambda vocabulary: read_facts(step, position))
+
+    @on(Facts)
+    def _facts_read(self, event: Facts) -> None:
+        asked, self._facts_of = self._facts_of, None
+        if asked == (event.key, event.sample.position) and self.wait.waiting:
+            self.wait.end()
+            self.push_screen(FactsScreen(event))
+
+    # Markdown --------------------------------------------------------------------------------------------------
+
+    @on(ConversationPane.MarkdownWanted)
+    def _markdown_wanted(self, event: ConversationPane.MarkdownWanted) -> None:
+        talk = self.talk.talk
+        assert talk is not None
+        passages = talk.blocks[event.message].passages
+        texts = {at: one.text for at, one in enumerate(passages) if one.kind == "plain" and not one.label}
+        if not texts:
+            return self.notify("the message has no text")
+        if sum(sum(map(len, text.lines)) for text in texts.values()) > LONGEST:
+            return self.notify("the text is too long to be drawn as Markdown")
+
+        def answer(vocabulary: Vocabulary | None) -> Drawn:
+            drawn = {at: draw(text, event.width) for at, text in texts.items()}
+            return Drawn(talk.position, event.message, event.width, drawn)
+
+        self.reader.ask(answer)
+
+    @on(Drawn)
+    def _markdown_drawn(self, event: Drawn) -> None:
+        blocks = self.talk.blocks
+        if self.talk.position == event.position and blocks.text_width == event.width:
+            blocks.draw(event.message, event.passages)

@@ -1,0 +1,102 @@
+"""A conversation made ready for the screen, in the reader thread: every text visible, split into lines and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from textual.message import Message as TextualMessage
+
+from dumptui.core.conversation import MASKED, Conversation, Link, Message, open_sidecar, read_conversation
+from dumptui.core.errors import DumpError
+from dumptui.core.join import Step
+from dumptui.core.messages import Part
+from dumptui.core.run import Entry, StepKey
+from dumptui.core.sample import Sample
+from dumptui.core.sidecar import Sidecar
+from dumptui.core.text import visible
+from dumptui.core.tokens import Vocabulary
+from dumptui.core.wrapping import Lines
+from dumptui.tui.widgets.folds import Block, Passage
+
+KINDS = {"user": "second", "prompt": "second", "assistant": "first", "tool": "third", "function": "third"}
+FOLDED = ("system", "developer", "tool", "function", MASKED)
+PART_KINDS = {"thinking": "thinking", "special": "muted", "media": "muted", "data": "muted"}
+
+
+@dataclass
+class Talk(TextualMessage):
+    """The conversation of a sample, and a block a message."""
+
+    key: StepKey
+    position: int
+    sample: Sample
+    conversation: Conversation
+    blocks: Sequence[Block]
+
+
+class Talks:
+    """Reads conversations; which lines of the trajectory file are whose is kept for the step asked about last."""
+
+    def __init__(self) -> None:
+        self._entry: Entry | None = None
+        self._sidecar: Sidecar | DumpError | None = None
+
+    def open(self, step: Step, position: int, vocabulary: Vocabulary | None) -> Talk:
+        if self._entry is None or self._entry != step.files.trajectory:
+            self._entry, self._sidecar = step.files.trajectory, open_sidecar(step)
+        sample = step.samples[position]
+        conversation = read_conversation(step, sample, self._sidecar, vocabulary)
+        calls = {(link.call, link.part): link for link in conversation.links}
+        results = {link.result: link for link in conversation.links}
+        blocks = [block_of(one, calls, results.get(one.position)) for one in conversation.messages]
+        return Talk(step.files.key, position, sample, conversation, blocks)
+
+
+def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Link | None) -> Block:
+    """`calls` are the links by the message and part that calls, `result` is the one that ends here."""
+    passages = [
+        passage_of(part, call_label(part, calls.get((message.position, at))) if part.kind == "call" else label_of(part))
+        for at, part in enumerate(message.parts)
+    ]
+    return Block(
+        kind=KINDS.get(message.role, "muted"),
+        title=visible(title_of(message, result)),
+        aside=aside_of(message),
+        passages=passages or [Passage("muted", "", Lines.of("(empty)"))],
+        folded=message.role in FOLDED,
+    )
+
+
+def passage_of(part: Part, label: str) -> Passage:
+    return Passage(PART_KINDS.get(part.kind, "plain"), visible(label), Lines.of(part.text))
+
+
+def label_of(part: Part) -> str:
+    if part.kind == "thinking":
+        return ", ".join(filter(None, ["thinking", part.label]))
+    return part.label if part.kind != "data" else part.label or "content"
+
+
+def call_label(part: Part, link: Link | None) -> str:
+    """The tool that is called, and where its result is."""
+    name = f"call {part.label}".rstrip()
+    if link is None:
+        return f"{name} · no result"
+    return f"{name} · result in {link.result}" + ("" if link.by_id else ", by order")
+
+
+def title_of(message: Message, result: Link | None) -> str:
+    title = f"{message.position} {message.role}" + (f" · {message.name}" if message.name else "")
+    if message.role not in ("tool", "function"):
+        return title
+    if result is not None:
+        return f"{title} · result of {result.call}"
+    return f"{title} · no call" + (f" has its id {message.call_id}" if message.call_id else "")
+
+
+def aside_of(message: Message) -> str:
+    where = message.where
+    if where is None:
+        return ""
+    return "in the prompt" if where.how == "prompt" else f"tokens {where.start}-{where.stop - 1}"

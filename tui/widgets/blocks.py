@@ -1,0 +1,312 @@
+"""A column of blocks with foldable passages: 2,000 blocks or a text of 1 MB open at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from dumptui.core.text import cell_width, centred, clip
+from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, RULE, Block, Folds, Row
+
+INDENT = 2
+WHEEL_LINES = 3
+
+
+class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
+    """Blocks one under the other, one of them current.
+
+    | what | looks |
+    | --- | --- |
+    | current block | a bar at its left |
+    | folded block | `▸`, its first words behind the title |
+    | cut passage | its first rows and `… 120 more lines` |
+    | thinking | dim italic, labelled |
+    """
+
+    ALLOW_SELECT = False
+    KINDS: ClassVar[tuple[str, ...]] = ("plain", "muted", "thinking", "first", "second", "third")
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "Block below", show=False, id="blocks.down"),
+        Binding("up,k", "move(-1)", "Block above", show=False, id="blocks.up"),
+        Binding("right,l", "fold(1)", "Unfold", show=False, id="blocks.unfold"),
+        Binding("left,h", "fold(-1)", "Fold", show=False, id="blocks.fold"),
+        Binding("space", "turn", "Fold", id="blocks.turn"),
+        Binding("z", "fold_all", "Unfold all", show=False, id="blocks.fold-all"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="blocks.page-up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="blocks.page-down"),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="blocks.half-up"),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False, id="blocks.half-down"),
+        Binding("home,g", "move(-999999)", "First block", show=False, id="blocks.first"),
+        Binding("end,G", "move(999999)", "Last block", show=False, id="blocks.last"),
+    ]
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *("blocks--plain", "blocks--muted", "blocks--thinking", "blocks--first", "blocks--second", "blocks--third"),
+        *("blocks--label", "blocks--more", "blocks--bar", "blocks--mark"),
+    }
+
+    DEFAULT_CSS = """
+    Blocks {
+        background: $surface;
+        color: $foreground;
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+        & > .blocks--plain { color: $foreground; }
+        & > .blocks--muted { color: $text-muted; }
+        & > .blocks--thinking { color: $text-muted; text-style: italic; }
+        & > .blocks--first { color: $text-primary; }
+        & > .blocks--second { color: $text-success; }
+        & > .blocks--third { color: $text-warning; }
+        & > .blocks--label { color: $text-muted; text-style: bold; }
+        & > .blocks--more { color: $text-muted; text-style: underline; }
+        & > .blocks--bar { color: $accent; text-style: bold; }
+        & > .blocks--mark { background: #ffe14d; color: #000000; text-style: bold italic; }
+    }
+    """
+
+    current: reactive[int] = reactive(0, repaint=False, init=False)
+    """The block that keys act on; 0 when there is none."""
+
+    @dataclass
+    class Moved(Message):
+        """Another block is current."""
+
+        blocks: Blocks
+        index: int
+
+        @property
+        def control(self) -> Blocks:
+            return self.blocks
+
+    def __init__(self, *, empty: str = "nothing to show", **widget: Any) -> None:
+        super().__init__(**widget)
+        self.empty = empty
+        self._folds = Folds()
+        self._columns = 0
+        self._strips: LRUCache[tuple[int, bool], Strip] = LRUCache(512)
+        self._looks: dict[str, Style] = {}
+
+    # Content
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        return self._folds.blocks
+
+    def show(self, blocks: Sequence[Block], current: int = 0, *, same: bool = False) -> None:
+        """Show other blocks; the `same` ones, of which there may be more at the end, keep what is folded."""
+        self._folds.show(blocks, same=same)
+        self._place()
+        self.set_reactive(Blocks.current, self.validate_current(current))
+        if not same:
+            self._scroll(0)
+        self._reveal()
+
+    def draw(self, block: int, passages: Mapping[int, Sequence[Strip]]) -> None:
+        """Show passages of a block by strips of `text_width` cells instead of their text, all others of it as text."""
+        with self._in_place():
+            self._folds.draw(block, passages)
+
+    def is_drawn(self, block: int) -> bool:
+        return self._folds.is_drawn(block)
+
+    @property
+    def text_width(self) -> int:
+        return self._folds.width
+
+    def go_to(self, block: int) -> None:
+        self.current = block
+        self._reveal()
+
+    # Layout
+
+    def _place(self) -> None:
+        self._strips.clear()
+        self.virtual_size = Size(1, self._folds.starts[-1])
+        self.refresh()
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        """Around folding: the title of the current block stays where it is on the screen."""
+        above = self._top - self.scroll_offset.y
+        yield
+        self._place()
+        if 0 <= above < self._page:
+            self._scroll(self._top - above)
+            self._reveal()
+        elif self.blocks and self._top + self._folds.height(self.current) <= self.scroll_offset.y:
+            self._scroll(self._top)
+
+    @property
+    def _top(self) -> int:
+        """The row of the current block's title."""
+        return self._folds.starts[self.current]
+
+    @property
+    def _page(self) -> int:
+        return self.scrollable_content_region.height
+
+    # Painting
+
+    def render_line(self, y: int) -> Strip:
+        if not self.blocks:
+            return Strip([Segment(centred(self.empty, self._columns, self._page)[y], self.rich_style)])
+        line = y + self.scroll_offset.y
+        if line >= self._folds.starts[-1]:
+            return Strip.blank(self._columns, self.rich_style)
+        key = (line, self._folds.at(line) == self.current)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self._strip(*self._folds.row(line))
+        return strip
+
+    def _strip(self, block: int, row: Row) -> Strip:
+        bar = self._style("bar") if block == self.current else self.rich_style
+        segments = [Segment(("▌" if block == self.current else " ") + " " * (INDENT - 1), bar)]
+        if row.strip is not None:
+            segments += row.strip.apply_style(self.rich_style)
+        elif row.what == "head":
+            segments = [segments[0], *self._head(block)]
+        else:
+            ruled = row.what in ("text", "more") and self.blocks[block].passages[row.passage].label
+            segments.append(Segment(RULE if ruled else "", self._style("muted")))
+            segments.append(Segment(clip(row.text.rstrip(" "), self.text_width), self._row_style(block, row)))
+        return Strip(segments).adjust_cell_length(self._columns, self.rich_style).simplify()
+
+    def _row_style(self, block: int, row: Row) -> Style:
+        if row.what in ("label", "more"):
+            return self._style(row.what)
+        kind = self.blocks[block].passages[row.passage].kind if row.what == "text" else "plain"
+        return self._style(kind)
+
+    def _head(self, block: int) -> Iterator[Segment]:
+        one, folded = self.blocks[block], self._folds.is_folded(block)
+        width = self.text_width
+        title = clip(f"{'▸' if folded else '▾'} {one.title}", width)
+        yield Segment(title, self._style(one.kind) + Style(bold=True))
+        room = width - cell_width(title)
+        words = clip(f"  {one.first_words}", room) if folded else ""
+        aside = clip(f"  {one.aside}", room - cell_width(words)) if one.aside else ""
+        yield Segment(words, self._style("muted"))
+        yield Segment(" " * (room - cell_width(words) - cell_width(aside)) + aside, self._style("muted"))
+
+    def _style(self, name: str) -> Style:
+        if name not in self._looks:
+            self._looks[name] = self.get_component_rich_style(f"blocks--{name}")
+        return self._looks[name]
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+        self._looks.clear()
+
+    # Moving
+
+    def validate_current(self, index: int) -> int:
+        return max(0, min(index, len(self.blocks) - 1))
+
+    def watch_current(self, old: int, new: int) -> None:
+        for block in (old, new):
+            if block < len(self.blocks):
+                top = self._folds.starts[block] - self.scroll_offset.y
+                bottom = min(top + self._folds.height(block), self._page)
+                top = max(0, top)
+                self.refresh(Region(0, top, self._columns, max(0, bottom - top)))
+        self.post_message(self.Moved(self, new))
+
+    def _reveal(self) -> None:
+        """Bring the current block on screen: all of it where it fits, else its beginning."""
+        if not self.blocks:
+            return
+        height, start, page = self._folds.height(self.current), self.scroll_offset.y, self._page
+        if self._top < start or (height >= page and self._top >= start + page):
+            self._scroll(self._top)
+        elif self._top + height > start + page:
+            self._scroll(min(self._top, self._top + height - page))
+
+    def _scroll(self, y: int) -> None:
+        # force: the scrollbar that allows scrolling appears only with the next layout
+        self.scroll_to(y=y, animate=False, force=True)
+
+    def action_move(self, by: int) -> None:
+        self.go_to(self.current + by)
+
+    def action_page(self, pages: float) -> None:
+        """Scroll; where the current block left the screen, the one at the top becomes it, at an end the last there."""
+        if not self.blocks:
+            return
+        end = max(0, self._folds.starts[-1] - self._page)
+        top = max(0, min(self.scroll_offset.y + int(self._page * pages), end))
+        self._scroll(top)
+        first, last = self._folds.at(top), self._folds.at(min(top + self._page, self._folds.starts[-1]) - 1)
+        if top == end and pages > 0:
+            self.current = last
+        elif top == 0 or not first <= self.current <= last:
+            self.current = first
+
+    # Folding
+
+    def action_fold(self, by: int) -> None:
+        if self.blocks:
+            with self._in_place():
+                self._folds.step(self.current, by)
+
+    def action_turn(self) -> None:
+        """Folded, then its beginning, then all of it, then folded again."""
+        if self.blocks:
+            full = self._folds.level(self.current) == FULL
+            with self._in_place():
+                self._folds.step(self.current, -FULL if full else 1)
+
+    def action_fold_all(self) -> None:
+        if self.blocks:
+            with self._in_place():
+                self._folds.unfold_all()
+
+    # Events
+
+    def on_resize(self) -> None:
+        if self._columns != self.scrollable_content_region.width:
+            self._columns = self.scrollable_content_region.width
+            with self._in_place():
+                self._folds.wrap(self._columns - INDENT)
+        else:
+            self._reveal()
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        line = -1 if offset is None else offset.y + self.scroll_offset.y
+        if not 0 <= line < self._folds.starts[-1]:
+            return
+        block, row = self._folds.row(line)
+        self.current = block
+        with self._in_place():
+            if row.what == "head":
+                self._folds.set_level(block, CUT if self._folds.is_folded(block) else FOLDED)
+            elif row.what == "more":
+                self._folds.unfold_passage(block, row.passage)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, WHEEL_LINES)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -WHEEL_LINES)
+
+    def _wheel(self, event: events.MouseEvent, lines: int) -> None:
+        event.stop()
+        event.prevent_default()
+        self._scroll(self.scroll_offset.y + lines)
