@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dumptui.core.errors import DumpError
 from dumptui.core.join import MOVED, Step
 from dumptui.core.layout import Peers
+from dumptui.core.passing import is_binary, pass_rates
 from dumptui.core.run import StepFiles
 from dumptui.core.sample_rows import Record, samples
 from dumptui.core.statistics import mean, std
@@ -32,12 +33,20 @@ def groups(table: Sequence[Record], *, evaluation: bool = False) -> list[Record]
 
     Evals dump no group index: their groups are the runs of equal prompts, numbered over the file.
     """
-    members: dict[tuple[int | None, int | None], list[Record]] = {}
-    for row in table:
-        members.setdefault(group_key(row), []).append(row)
     key = reward_column(table, evaluation)
-    order = sorted(members, key=lambda one: (one[0] or 0, one[1] is None, one[1] or 0))
-    return [group_row(index, dataset, members[dataset, index], key) for dataset, index in order]
+    binary = is_binary(floats(table, key))
+    return [
+        group_row(index, dataset, [table[at] for at in positions], key, binary)
+        for (dataset, index), positions in members(table).items()
+    ]
+
+
+def members(table: Sequence[Record]) -> dict[tuple[int | None, int | None], list[int]]:
+    """The positions of each group's samples by its key, in the order of the groups table."""
+    found: dict[tuple[int | None, int | None], list[int]] = {}
+    for at, row in enumerate(table):
+        found.setdefault(group_key(row), []).append(at)
+    return dict(sorted(found.items(), key=lambda one: (one[0][0] or 0, one[0][1] is None, one[0][1] or 0)))
 
 
 def group_key(row: Record) -> tuple[int | None, int | None]:
@@ -54,11 +63,12 @@ def reward_column(table: Sequence[Record], evaluation: bool) -> str:
     return "raw_reward" if trained else "reward"
 
 
-def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], key: str) -> Record:
+def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], key: str, binary: bool) -> Record:
     """`zero_std` is the dashboard's flag, which is set for a single reward too; `zero_std_known` tells whether there
-    are two to compare.
+    are two to compare. pass@k is of the group's own k, its members with a reward, and only of `binary` rewards.
     """
     rewards = floats(rows, key)
+    passes = pass_rates(rewards) if binary else {}
     centre, spread = mean(rewards), std(rewards)
     rewarded = sum(reward is not None for reward in rewards)
     return {
@@ -72,6 +82,8 @@ def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], ke
         "zero_std": centre is not None and (spread or 0.0) <= SAME_REWARD,
         "zero_std_known": rewarded > 1,
         "rewarded": rewarded,
+        "pass_at_1": passes.get(1),
+        "pass_at_k": passes.get(rewarded),
         "mean_abs_lp_diff": mean(floats(rows, "mean_abs_lp_diff")),
         "samples": [row["sample_index"] for row in rows],
     }

@@ -23,6 +23,7 @@ WAYS = {
     "conversation": ["1", "end", "c"],
     "facts": ["i"],
     "health": ["escape", tab("health")],
+    "groups": [tab("groups")],
 }
 
 

@@ -23,9 +23,10 @@ from dumptui.tui.memory import Memory
 from dumptui.tui.palette import Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.conversation import ConversationPane
+from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.panes.rollout import RolloutPane
-from dumptui.tui.panes.samples import SampleChosen, place
+from dumptui.tui.panes.samples import SampleChosen, SampleMoved, place
 from dumptui.tui.panes.tokens import TokensPane
 from dumptui.tui.reader import Found, Hits, Loaded, Opened, Surveyed, Unopened
 from dumptui.tui.sample_app import SAMPLE_PANES, SampleApp
@@ -34,7 +35,7 @@ from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.tabs import TabLine
 from dumptui.tui.widgets.wait import WaitLine
 
-Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane
+Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane
 HELP = "HelpPanel"  # by name: importing it brings a Markdown parser, a tenth of the time of a start
 PANES = {
     "rollout": "Rollout",
@@ -42,6 +43,7 @@ PANES = {
     "tokens": "Tokens",
     "conversation": "Conversation",
     "health": "Health",
+    "groups": "Groups",
 }
 
 
@@ -106,6 +108,7 @@ class DumpTui(SampleApp):
             yield TokensPane()
             yield ConversationPane()
             yield HealthPane()
+            yield GroupsPane()
         yield WaitLine(id="progress")
         yield KeyLine()
 
@@ -115,7 +118,8 @@ class DumpTui(SampleApp):
         self.tokens = self.query_one(TokensPane)
         self.talk = self.query_one(ConversationPane)
         self.health = self.query_one(HealthPane)
-        panes: list[Pane] = [self.rollout, self.batch, self.tokens, self.talk, self.health]
+        self.groups = self.query_one(GroupsPane)
+        panes: list[Pane] = [self.rollout, self.batch, self.tokens, self.talk, self.health, self.groups]
         self.panes = dict(zip(PANES, panes, strict=True))
         self.wait = self.query_one(WaitLine)
         self.start()
@@ -124,6 +128,10 @@ class DumpTui(SampleApp):
     # Steps -----------------------------------------------------------------------------------------------------
 
     def clear(self, why: str) -> None:
+        self.groups.clear(why)
+        self._leave_sample(why)
+
+    def _leave_sample(self, why: str) -> None:
         self._position = None
         self.tokens.clear(why)
         self.talk.clear(why)
@@ -138,11 +146,12 @@ class DumpTui(SampleApp):
         """Where more of the step on screen is there now, the place in it stays."""
         self.rollout.show_step(loaded, again=again)
         self.batch.show_step(loaded, again=again)
+        self.groups.show_step(loaded, again=again)
         if not again:
-            self.clear("enter on a sample opens it" if loaded.samples else "the step has no samples")
+            self._leave_sample("enter on a sample opens it" if loaded.samples else "the step has no samples")
             self._open_asked_sample()
         elif self._position is not None and self._position >= len(loaded.samples):
-            self.clear("the step was written anew, with fewer samples")
+            self._leave_sample("the step was written anew, with fewer samples")
         else:
             self._stale = set(SAMPLE_PANES)
             if self._position is not None and self.pane in SAMPLE_PANES:
@@ -187,8 +196,8 @@ class DumpTui(SampleApp):
         self.live.moved(False)
         self.open_sample(event.position)
 
-    @on(BatchPane.SampleMoved)
-    def _sample_moved(self, event: BatchPane.SampleMoved) -> None:
+    @on(SampleMoved)
+    def _sample_moved(self, event: SampleMoved) -> None:
         self.rollout.select_sample(event.position)
 
     def open_sample(self, position: int, pane: str = "tokens") -> None:
@@ -253,6 +262,7 @@ class DumpTui(SampleApp):
         else:
             self.rollout.select_sample(position)
             self.batch.select_sample(position)
+            self.groups.select_sample(position)
 
     # Panes -----------------------------------------------------------------------------------------------------
 
@@ -291,6 +301,7 @@ class DumpTui(SampleApp):
         self.query_one("#panes", ContentSwitcher).current = name
         self.query_one(TabLine).active = name
         self.batch.select_sample(self.rollout.current)
+        self.groups.select_sample(self.rollout.current)
         self.panes[name].enter()
 
     def action_up(self) -> None:
@@ -299,6 +310,8 @@ class DumpTui(SampleApp):
             self._leave_reading()
         elif self.screen.query(HELP):
             self.action_hide_help_panel()
+        elif self.pane == "groups" and self.groups.up():
+            return
         elif self.pane != "rollout":
             self._show_pane(self._below if self.pane in SAMPLE_PANES else "rollout")
         else:

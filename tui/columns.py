@@ -162,6 +162,46 @@ SAMPLES = (
     Field("dumped_rank", "rank", 5, whole, "rank of the first train file that holds the row", False),
 )
 
+
+def chosen(*keys: str) -> tuple[Field, ...]:
+    """Columns of the samples table, in this order."""
+    by_key = {field.key: field for field in SAMPLES}
+    return tuple(by_key[key] for key in keys)
+
+
+GROUPS = (
+    Field("label", "group", 5, whole, "prompt group; evals: the run of equal prompts, counted over the file"),
+    Field(
+        "strip",
+        "rewards",
+        16,
+        whole,
+        "of the members, best to worst: + success, - failure, ? no reward; else values, or bars over the step's range",
+        right=False,
+    ),
+    Field(
+        "spread",
+        "spread",
+        8,
+        whole,
+        "zero-std: all rewards are equal; single: one reward, nothing to compare; unknown: no reward",
+        right=False,
+    ),
+    Field("n", "n", 2, whole, "members"),
+    Field("reward_mean", "reward", 6, fixed(2), "mean raw reward of the members that have one (evals: reward)"),
+    Field("reward_std", "std", 6, spread, "standard deviation (n-1) of the rewards"),
+    Field("pass_at_1", "pass@1", 6, fixed(2), "share of members that succeed; binary rewards only"),
+    Field("pass_at_k", "pass@k", 6, fixed(2), "whether any member succeeds: k is the members with a reward"),
+    Field("response_length_mean", "len", 5, fixed(0), "mean response length in tokens, tool output included"),
+    Field("truncated_frac", "trunc", 5, percent, "share of members cut by the length limit"),
+    Field("mean_abs_lp_diff", "|Δ|", 7, fixed(4), "mean over members of mean |train - rollout log-prob|"),
+    Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0"),
+)
+
+MEMBERS = chosen(
+    "label", "shown_reward", "response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"
+)
+
 BATCH_FILES = (
     Field("file", "file", 12, whole, "train file", right=False),
     Field("rank", "rank", 5, whole, "rank in the file name"),
@@ -174,27 +214,23 @@ BATCH_FILES = (
     Field("fields", "per-token fields", 60, listed, "the per-token columns that this rank holds", right=False),
 )
 
-BATCH_SAMPLES = tuple(
-    field
-    for key in [
-        "label",
-        "group_index",
-        "dumped_rank",
-        "normalized_reward",
-        "effective_length",
-        "mean_abs_lp_diff",
-        "max_abs_lp_diff",
-        "mean_imp_ratio",
-        "mean_entropy",
-        "max_entropy",
-        "ref_entropy_mean",
-        "adv_mean",
-        "adv_std",
-        "return_mean",
-        "flags",
-    ]
-    for field in SAMPLES
-    if field.key == key
+BATCH_SAMPLES = chosen(
+    "label",
+    "group_index",
+    "dumped_rank",
+    "raw_reward",
+    "normalized_reward",
+    "effective_length",
+    "mean_abs_lp_diff",
+    "max_abs_lp_diff",
+    "mean_imp_ratio",
+    "mean_entropy",
+    "max_entropy",
+    "ref_entropy_mean",
+    "adv_mean",
+    "adv_std",
+    "return_mean",
+    "flags",
 )
 
 

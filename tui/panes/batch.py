@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 
 from dumptui.core import tables
 from dumptui.core.join import Step
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
-from dumptui.tui.panes.samples import SampleChosen, count, sample_records, sample_style
+from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, sample_records, sample_style
 from dumptui.tui.reader import Loaded
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
@@ -33,12 +30,6 @@ What the trainer wrote of the step: its files, and the trained samples with thei
   context-parallel ranks.
 - **enter** on a sample opens its tokens; **tab** goes between the two tables; **escape** goes back.
 """
-
-    @dataclass
-    class SampleMoved(Message):
-        """The cursor went to another sample."""
-
-        position: int
 
     def __init__(self) -> None:
         super().__init__(id="batch")
@@ -121,7 +112,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
     @on(Table.Highlighted, "#batch-samples")
     def _sample_moved(self, event: Table.Highlighted) -> None:
         if self.trained and event.table.has_focus:
-            self.post_message(self.SampleMoved(self.trained[event.row]))
+            self.post_message(SampleMoved(self.trained[event.row]))
 
     def enter(self) -> None:
         self.query_one("#files", Table).focus()

@@ -26,6 +26,13 @@ class SampleChosen(Message):
     position: int
 
 
+@dataclass
+class SampleMoved(Message):
+    """The cursor of a table of samples went to another one."""
+
+    position: int
+
+
 def sample_records(loaded: Loaded) -> list[Record]:
     """The rows of the samples table with what only the screen shows."""
     times = Counter(row["sample_index"] for row in loaded.samples)

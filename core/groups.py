@@ -1,0 +1,102 @@
+"""Prompt groups as a person looks at them: the members by reward, and what can be said of their spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dumptui.core.passing import is_binary, pass_rates
+from dumptui.core.statistics import mean, std
+from dumptui.core.tables import SAME_REWARD, Record, floats, members, reward_column
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A prompt group: its row in the groups table, and its members by position in the rollout file.
+
+    `members` has the best reward first and those without one last, `rewards` theirs in the same order.
+    """
+
+    row: Record
+    members: tuple[int, ...]
+    rewards: tuple[float | None, ...]
+    binary: bool
+
+    @property
+    def rewarded(self) -> int:
+        return sum(reward is not None for reward in self.rewards)
+
+    @property
+    def best(self) -> int | None:
+        return self.members[0] if self.rewarded else None
+
+    @property
+    def median(self) -> int | None:
+        """The member in the middle, of two the better one."""
+        return self.members[(self.rewarded - 1) // 2] if self.rewarded else None
+
+    @property
+    def worst(self) -> int | None:
+        return self.members[self.rewarded - 1] if self.rewarded else None
+
+    @property
+    def spread(self) -> str:
+        """What the rewards teach, in a word: "zero-std" nothing, "" something, else why it can't be said."""
+        if not self.rewarded:
+            return "unknown"
+        if self.rewarded == 1:
+            return "single"
+        return "zero-std" if (self.std or 0.0) <= SAME_REWARD else ""
+
+    @property
+    def mean(self) -> float | None:
+        return mean(self.rewards)
+
+    @property
+    def std(self) -> float | None:
+        return std(self.rewards)
+
+    @property
+    def passes(self) -> dict[int, float]:
+        """pass@k by k; nothing where rewards say more than right or wrong."""
+        return pass_rates(self.rewards) if self.binary else {}
+
+
+def ranked(table: Sequence[Record], rows: Sequence[Record], evaluation: bool) -> list[Group]:
+    """The groups of a samples table; `rows` is the groups table made of it."""
+    rewards = known_rewards(table, evaluation)
+    binary = is_binary(rewards)
+    found = []
+    for row, positions in zip(rows, members(table).values(), strict=True):
+        order = sorted(positions, key=lambda at: merit(rewards[at]))
+        found.append(Group(row, tuple(order), tuple(rewards[at] for at in order), binary))
+    return found
+
+
+def known_rewards(table: Sequence[Record], evaluation: bool) -> list[float | None]:
+    """The rewards that the groups table takes, and of samples without a train row their own, where those are the same
+    numbers for all that have both.
+    """
+    own = floats(table, "reward")
+    if reward_column(table, evaluation) == "reward":
+        return own
+    raw = floats(table, "raw_reward")
+    pairs = [(a, b) for a, b in zip(raw, own, strict=True) if a is not None and b is not None]
+    if not all(math.isclose(a, b, rel_tol=1e-6) or (a != a and b != b) for a, b in pairs):
+        return raw
+    return [b if a is None else a for a, b in zip(raw, own, strict=True)]
+
+
+def merit(reward: float | None) -> tuple[int, float]:
+    """Sorts the best first, what is no number after all numbers, what is not there last."""
+    if reward is None:
+        return 2, 0.0
+    return (1, 0.0) if math.isnan(reward) else (0, -reward)
+
+
+def mean_passes(groups: Sequence[Group]) -> dict[int, float]:
+    """pass@k over the groups that have rewards, for every k that each of them has."""
+    each = [group.passes for group in groups if group.passes]
+    common = [k for k in (each[0] if each else {}) if all(k in one for one in each)]
+    return {k: sum(one[k] for one in each) / len(each) for k in common}

@@ -1,0 +1,270 @@
+"""The Groups pane: the prompt groups of a step, and the members of the one under the cursor."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+
+from dumptui.core.groups import Group, mean_passes, ranked
+from dumptui.core.tables import Record
+from dumptui.core.text import visible
+from dumptui.tui import columns
+from dumptui.tui.dialog import Choose
+from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, prompt_text, sample_records, sample_style
+from dumptui.tui.reader import Loaded
+from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.strip import finite_range, reward_strip
+from dumptui.tui.widgets.table import Table
+
+# What cover only a part of a group where a member has no reward.
+OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
+
+
+class GroupsPane(Horizontal):
+    """Groups on the left, the members of one on the right."""
+
+    HELP = """\
+# Groups
+
+The prompt groups of the step, each with the rewards of its members from best to worst, and the members of the group
+under the cursor.
+
+- **enter** goes from a group to its members, from a member to its tokens; **escape** goes back.
+- **b**, **w** and **m** open the tokens of the group's best, worst and median member (of two in the middle the better).
+- **d** shows the sample beside another one, the group's best or worst or any member.
+- **s** sorts by a column, **S** turns the order round; a click on a column's label does both.
+
+Rewards that only tell right from wrong (0 and 1, or -1 and 1, in the whole step) are shown as `+` and `-`, `?` is a
+member without one; a reward above 0 is a success. Others are values, or bars over the range of the step.
+**zero-std**: all rewards are equal, nothing to learn from; **single**: one reward, nothing to compare it with;
+**unknown**: no reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n members with
+a reward of which c succeed; in the table k is n. `~` says that members without a reward are left out. A sample that was
+not trained counts with its own reward, where the trainer's raw rewards are the samples' own.
+"""
+    BINDINGS = [
+        Binding("s", "sort", "Sort", id="groups.sort"),
+        Binding("S", "reverse", "Reverse", show=False, id="groups.reverse"),
+        Binding("b", "open('best')", "Best", id="groups.best"),
+        Binding("w", "open('worst')", "Worst", id="groups.worst"),
+        Binding("m", "open('median')", "Median", id="groups.median"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(id="groups")
+        self.groups: list[Group] = []
+        self.samples: list[Record] = []
+        self.order: list[int] = []
+        self._records: list[Record] = []
+        self._loaded: Loaded | None = None
+        self._sort: tuple[str, bool] | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="groups-side"):
+            yield Line(id="groups-title")
+            yield Table(id="group-rows", empty="reading the step")
+            yield Line(id="group-facts")
+        with Vertical(id="members-side"):
+            yield Line(id="members-title")
+            yield Table(id="members", empty="")
+
+    def on_mount(self) -> None:
+        self.table = self.query_one("#group-rows", Table)
+        self.members = self.query_one("#members", Table)
+
+    # The step --------------------------------------------------------------------------------------------------
+
+    def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
+        self._loaded = loaded
+        self.samples = sample_records(loaded)
+        self.groups = ranked(loaded.samples, loaded.groups, loaded.key.evaluation)
+        ends = finite_range([reward for group in self.groups for reward in group.rewards])
+        self._records = [group_record(group, ends) for group in self.groups]
+        self.query_one("#groups-title", Line).say(title(loaded, self.groups))
+        self.table.empty = "the step has no samples"
+        self._show_groups(keep_cursor=again)
+
+    def clear(self, reason: str) -> None:
+        """Nothing is known of the step."""
+        self._loaded, self.groups, self.samples, self.order = None, [], [], []
+        self.table.empty = visible(reason)
+        for table in (self.table, self.members):
+            table.show([], 0, lambda at: [])
+        for line in self.query(Line):
+            line.say("")
+
+    def _show_groups(self, *, keep_cursor: bool) -> None:
+        key, descending = self._sort or ("", False)
+        self.order = columns.order(self._records, key, descending) if key else list(range(len(self.groups)))
+        self.table.show(
+            [field.column for field in self._fields()],
+            len(self.order),
+            lambda at: group_cells(self._fields(), self._records[self.order[at]]),
+            style=lambda at: "warn" if self.groups[self.order[at]].spread else None,
+            sort=self._sort,
+            keep_cursor=keep_cursor,
+        )
+        self._show_members()
+
+    def _fields(self) -> list[columns.Field]:
+        evaluation = self._loaded is not None and self._loaded.key.evaluation
+        return [field for field in columns.GROUPS if evaluation or field.key != "dataset"]
+
+    # The group under the cursor --------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> Group | None:
+        return self.groups[self.order[self.table.cursor]] if self.order else None
+
+    @property
+    def current(self) -> int | None:
+        """The position of the member under the cursor."""
+        return None if self.group is None else self.group.members[self.members.cursor]
+
+    def _show_members(self) -> None:
+        group = self.group
+        if group is None or self._loaded is None:
+            return
+        self.members.show(
+            [field.column for field in columns.MEMBERS],
+            len(group.members),
+            lambda at: columns.cells(columns.MEMBERS, self.samples[group.members[at]]),
+            style=lambda at: sample_style(self.samples[group.members[at]]),
+            keep_cursor=False,
+        )
+        prompt = prompt_text(self._loaded.step.samples[group.members[0]].prompt)
+        self.query_one("#group-facts", Line).say(facts(group, prompt))
+        named = Text().append(f"group {group_label(group.row)}", "bold")
+        self.query_one("#members-title", Line).say(
+            named.append(f" · {count(len(group.members), 'member')}, best first")
+        )
+
+    @on(Table.Highlighted, "#group-rows")
+    def _group_moved(self) -> None:
+        with self.prevent(Table.Highlighted):
+            self._show_members()
+        self._tell()
+
+    @on(Table.Highlighted, "#members")
+    def _member_moved(self) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        """The other panes follow, unless it is they who led here."""
+        if self.current is not None and (self.table.has_focus or self.members.has_focus):
+            self.post_message(SampleMoved(self.current))
+
+    @on(Table.Selected, "#group-rows")
+    def _into_members(self) -> None:
+        self.add_class("-members")
+        self.members.focus()
+
+    @on(Table.Selected, "#members")
+    def _member_chosen(self) -> None:
+        if self.current is not None:
+            self.post_message(SampleChosen(self.current))
+
+    def select_sample(self, position: int | None) -> None:
+        for at, number in enumerate(self.order):
+            group = self.groups[number]
+            if position in group.members:
+                with self.prevent(Table.Highlighted):
+                    if self.table.cursor != at:
+                        self.table.cursor = at
+                        self._show_members()
+                    self.members.cursor = group.members.index(position)
+
+    # Keys ------------------------------------------------------------------------------------------------------
+
+    def on_descendant_focus(self) -> None:
+        self.set_class(self.members.has_focus, "-members")
+
+    def enter(self) -> None:
+        (self.members if self.has_class("-members") else self.table).focus()
+
+    def up(self) -> bool:
+        """From the members back to the groups; False where it was there already."""
+        inside = self.has_class("-members")
+        self.remove_class("-members")
+        self.table.focus()
+        return inside
+
+    def action_open(self, which: str) -> None:
+        position = getattr(self.group, which) if self.group is not None else None
+        if position is None:
+            return self.notify("no member of the group has a reward", markup=False)
+        self.post_message(SampleChosen(position))
+
+    @on(Table.HeaderClicked, "#group-rows")
+    def _header_clicked(self, event: Table.HeaderClicked) -> None:
+        self._sort_by(event.key)
+
+    def _sort_by(self, key: str | None) -> None:
+        if key is None or self._loaded is None:
+            return
+        before = self._sort or ("label", False)
+        self._sort = (key, not before[1] if before[0] == key else key != "label")
+        self._show_groups(keep_cursor=False)
+
+    def action_sort(self) -> None:
+        choices = [(field.key, f"{field.label:<8}  {field.tip}") for field in self._fields() if field.key != "strip"]
+        self.app.push_screen(Choose("sort the groups by", choices, self._sort and self._sort[0]), self._sort_by)
+
+    def action_reverse(self) -> None:
+        self._sort_by("label" if self._sort is None else self._sort[0])
+
+
+def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
+    shown = {
+        "label": group.row["group_index"],
+        "strip": reward_strip(group.rewards, group.binary, ends, STRIP),
+        "spread": group.spread,
+        "rewarded": group.rewarded,
+        "reward_mean": group.mean,
+        "reward_std": group.std,
+        "pass_at_1": group.passes.get(1),
+        "pass_at_k": group.passes.get(group.rewarded),
+    }
+    return {**group.row, **shown}
+
+
+STRIP = next(field.width for field in columns.GROUPS if field.key == "strip")
+
+
+def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
+    found = columns.cells(fields, record)
+    if record["rewarded"] == record["n"]:
+        return found
+    partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, found, strict=True)]
+    return ["~" * part + cell for part, cell in zip(partial, found, strict=True)]
+
+
+def group_label(row: Record) -> str:
+    label = columns.whole(row["group_index"])
+    return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
+
+
+def title(loaded: Loaded, groups: list[Group]) -> Text:
+    """The step's groups in a line: how many teach nothing, and pass@k over them."""
+    text = Text().append(str(loaded.key), "bold")
+    text.append(f" · {count(len(loaded.samples), 'sample')} in {count(len(groups), 'group')}")
+    spreads = [group.spread for group in groups]
+    comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
+    text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
+    for word in ("single", "unknown"):
+        text.append(f", {spreads.count(word)} {word}" * (word in spreads))
+    return text.append(passes_text(mean_passes(groups)))
+
+
+def facts(group: Group, prompt: str) -> Text:
+    text = Text().append(f"group {group_label(group.row)}", "bold")
+    if group.rewarded < len(group.members):
+        text.append(f" · {group.rewarded} of {count(len(group.members), 'reward')}", "bold")
+    text.append(passes_text(group.passes)).append("   prompt ", "bold")
+    return text.append(visible(" ".join(prompt[:2000].split())))
+
+
+def passes_text(passes: dict[int, float]) -> str:
+    return "".join(f" · pass@{k} {value:.2f}" for k, value in passes.items())
