@@ -24,6 +24,7 @@ WAYS = {
     "facts": ["i"],
     "health": ["escape", tab("health")],
     "groups": [tab("groups")],
+    "pair": ["down", "enter", "d", "enter"],
 }
 
 

@@ -18,6 +18,7 @@ from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
+from dumptui.tui.dialog import Choose
 from dumptui.tui.finder import Finder
 from dumptui.tui.memory import Memory
 from dumptui.tui.palette import Places
@@ -25,17 +26,18 @@ from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.conversation import ConversationPane
 from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.panes.health import HealthPane
+from dumptui.tui.panes.pair import PairPane, Partner, choice_text, first_choice, partners
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, place
 from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.reader import Found, Hits, Loaded, Opened, Surveyed, Unopened
+from dumptui.tui.reader import Compared, Found, Hits, Loaded, Opened, Surveyed, Unopened
 from dumptui.tui.sample_app import SAMPLE_PANES, SampleApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.tabs import TabLine
 from dumptui.tui.widgets.wait import WaitLine
 
-Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane
+Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
 HELP = "HelpPanel"  # by name: importing it brings a Markdown parser, a tenth of the time of a start
 PANES = {
     "rollout": "Rollout",
@@ -64,6 +66,7 @@ class DumpTui(SampleApp):
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
         Binding("number_sign", "ask_step", "Go to a step", key_display="#", show=False, id="app.ask-step"),
         Binding("t", "twin_step", "Eval or train", show=False, id="app.twin-step", tooltip="The eval of its number"),
+        Binding("d", "compare", "Compare", show=False, id="app.compare", tooltip="The sample beside another one"),
         Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
         Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
         Binding("q", "quit", "Quit", id="app.quit"),
@@ -94,6 +97,8 @@ class DumpTui(SampleApp):
         self._asked_sample = sample
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")
         self._below = "rollout"  # the pane from which a sample was opened
+        self._beside = "rollout"  # the pane from which two samples were compared
+        self._pair: tuple[int, int] | None = None  # the samples that the pair pane waits for
 
     def compose(self) -> ComposeResult:
         name = Line(id="run")
@@ -109,6 +114,7 @@ class DumpTui(SampleApp):
             yield ConversationPane()
             yield HealthPane()
             yield GroupsPane()
+            yield PairPane()
         yield WaitLine(id="progress")
         yield KeyLine()
 
@@ -121,6 +127,8 @@ class DumpTui(SampleApp):
         self.groups = self.query_one(GroupsPane)
         panes: list[Pane] = [self.rollout, self.batch, self.tokens, self.talk, self.health, self.groups]
         self.panes = dict(zip(PANES, panes, strict=True))
+        self.pair = self.query_one(PairPane)
+        self.panes["pair"] = self.pair  # has no tab: a pair is asked for
         self.wait = self.query_one(WaitLine)
         self.start()
         self._show_pane(self._asked_pane)
@@ -129,6 +137,9 @@ class DumpTui(SampleApp):
 
     def clear(self, why: str) -> None:
         self.groups.clear(why)
+        self._pair = None
+        if self.pane == "pair":
+            self._show_pane(self._beside)
         self._leave_sample(why)
 
     def _leave_sample(self, why: str) -> None:
@@ -250,7 +261,53 @@ class DumpTui(SampleApp):
         self._leave_reading()
         self.notify(visible(event.problem), severity="error", markup=False)
 
+    # Two samples -----------------------------------------------------------------------------------------------
+
+    def action_compare(self) -> None:
+        """Ask with which sample to compare the one under the cursor: others of its group, or the one before."""
+        compared = self.pair.compared if self.pane == "pair" else None
+        left = self.rollout.current if compared is None else compared.left
+        if self.loaded is None or left is None:
+            return
+        found = self._partners(left)
+        if (first := first_choice(found)) is None:
+            return self.notify("the step has no other sample to compare this one with", markup=False)
+        records = self.groups.samples
+        choices = [(str(one.position), choice_text(records[one.position], one)) for one in found]
+        dialog = Choose(f"compare sample {records[left]['label']} with", choices, str(first.position))
+        self.push_screen(dialog, lambda chosen: None if chosen is None else self.compare(left, int(chosen)))
+
+    def _partners(self, left: int) -> list[Partner]:
+        order = self.rollout.order
+        at = order.index(left) if left in order else 0
+        return partners(self.groups.group_of(left), left, order[at - 1] if at else None)
+
+    def compare(self, left: int, right: int) -> None:
+        if self.loaded is not None:
+            self._pair = left, right
+            self.wait.begin("comparing two samples")
+            self.reader.compare(self.loaded.step, left, right)
+
+    @on(PairPane.Wanted)
+    def _pair_wanted(self, event: PairPane.Wanted) -> None:
+        self.compare(event.left, event.right)
+
+    @on(Compared)
+    def _compared(self, event: Compared) -> None:
+        if self.loaded is None or event.key != self.loaded.key or (event.left, event.right) != self._pair:
+            return
+        self.wait.end()
+        if self.pane != "pair":
+            self._beside = self.pane
+        self.pair.show_pair(event, self.groups.samples, self._partners(event.left))
+        self._show_pane("pair")
+
     def action_sample(self, by: int) -> None:
+        if self.pane == "pair":
+            right = self.pair.next_partner(by)
+            if right is not None and self.pair.compared is not None:
+                self.compare(self.pair.compared.left, right)
+            return
         position = self.rollout.next_sample(by) if self.loaded is not None else None
         if position is not None:
             self.go_to_sample(position)
@@ -310,6 +367,8 @@ class DumpTui(SampleApp):
             self._leave_reading()
         elif self.screen.query(HELP):
             self.action_hide_help_panel()
+        elif self.pane == "pair":
+            self._show_pane(self._beside)
         elif self.pane == "groups" and self.groups.up():
             return
         elif self.pane != "rollout":

@@ -166,6 +166,9 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         if self.current is not None:
             self.post_message(SampleChosen(self.current))
 
+    def group_of(self, position: int) -> Group | None:
+        return next((group for group in self.groups if position in group.members), None)
+
     def select_sample(self, position: int | None) -> None:
         for at, number in enumerate(self.order):
             group = self.groups[number]

@@ -37,9 +37,10 @@ def sample_records(loaded: Loaded) -> list[Record]:
     """The rows of the samples table with what only the screen shows."""
     times = Counter(row["sample_index"] for row in loaded.samples)
     records = []
-    for row, sample in zip(loaded.samples, loaded.step.samples, strict=True):
+    for position, (row, sample) in enumerate(zip(loaded.samples, loaded.step.samples, strict=True)):
         index = "?" if sample.index is None else sample.index
         shown = {
+            "position": position,
             "label": f"{index}.{sample.occurrence}" if times[sample.index] > 1 else index,
             "shown_reward": sample.reward if row["reward"] is None else row["reward"],
             "flags": flags(row, loaded.key.evaluation),

@@ -1,0 +1,231 @@
+"""The pair pane: two samples beside each other, with the first token where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+
+from dumptui.core.groups import Group
+from dumptui.core.pairs import Comparison, Pair
+from dumptui.core.tables import Record
+from dumptui.core.text import clip, visible
+from dumptui.core.view import SampleView
+from dumptui.tui import columns
+from dumptui.tui.panes.samples import SampleChosen
+from dumptui.tui.reader import Compared
+from dumptui.tui.widgets.beside import Beside
+from dumptui.tui.widgets.line import Line
+
+# What is told of the tokens where two samples part, and under which name.
+TOLD = {"train_log_probs": "trainer", "rollout_log_probs": "engine", "lp_diff": "Δ", "entropy": "H"}
+LONGEST = 24  # cells of a token's text
+
+
+class Partner(NamedTuple):
+    """A sample to compare another one with, and what it is to that one."""
+
+    position: int
+    role: str
+
+
+class PairPane(Vertical):
+    """What both have is folded; where they differ they stand side by side."""
+
+    HELP = """\
+# Two samples
+
+Two samples of a step beside each other, on narrow screens `-` the first and `+` the second. What both have is muted,
+long passages of it are folded.
+
+- **]** and **[** go to the next difference and back: the first tokens that differ are marked, and told of below.
+- **t** compares the words of the responses instead of the tokens: the same text in other tokens is no difference then.
+- **n** and **p** compare the first sample with the next and previous one of its group, **o** exchanges the two.
+- **enter** opens the tokens of the first one; **escape** goes back.
+"""
+    BINDINGS = [
+        Binding("t", "words", "Words", id="pair.words", tooltip="Compare words, or tokens again"),
+        Binding("o", "exchange", "Exchange", id="pair.exchange"),
+        Binding("enter", "open", "Tokens", show=False, id="pair.open"),
+    ]
+
+    @dataclass
+    class Wanted(Message):
+        """Two samples to compare, by their positions in the rollout file."""
+
+        left: int
+        right: int
+
+    def __init__(self) -> None:
+        super().__init__(id="pair")
+        self.compared: Compared | None = None
+        self.partners: list[Partner] = []
+        self.by_words = False
+
+    def compose(self) -> ComposeResult:
+        yield Line(id="pair-title")
+        yield Line(id="pair-parting")
+        yield Beside(id="beside")
+        yield Line(id="pair-left")
+        yield Line(id="pair-right")
+
+    def enter(self) -> None:
+        self.query_one(Beside).focus()
+
+    @property
+    def pair(self) -> Pair | None:
+        return None if self.compared is None else self.compared.pair
+
+    @property
+    def comparison(self) -> Comparison | None:
+        if self.pair is None:
+            return None
+        return self.pair.words if self.by_words else self.pair.tokens
+
+    def show_pair(self, compared: Compared, records: Sequence[Record], partners: list[Partner]) -> None:
+        """`records` are the rows of the step's samples, `partners` what else the first sample can be compared with."""
+        self.compared, self.partners = compared, partners
+        left, right = records[compared.left], records[compared.right]
+        self.query_one("#pair-title", Line).say(title(left, right, partners))
+        self._show_comparison()
+
+    def clear(self) -> None:
+        self.compared, self.partners = None, []
+        self.query_one(Beside).show(None)
+        for line in self.query(Line):
+            line.say("")
+
+    def _show_comparison(self) -> None:
+        assert self.pair is not None and self.comparison is not None
+        kind = "words" if self.by_words else "tokens"
+        self.query_one(Beside).empty = f"both have no {kind}"
+        self.query_one(Beside).show(self.comparison)
+        self.query_one("#pair-parting", Line).say(parting_text(self.comparison, kind))
+        self._show_difference(0)
+
+    @on(Beside.Moved)
+    def _moved(self, event: Beside.Moved) -> None:
+        self._show_difference(event.index)
+
+    def _show_difference(self, index: int) -> None:
+        """What stands at the start of a difference, on both sides."""
+        if self.pair is None or self.comparison is None:
+            return
+        found = [one for one in self.comparison.difference.stretches if not one.same]
+        lines = (Text(), Text())
+        if found:
+            at, to = found[index].left.start, found[index].right.start
+            lines = self._told("-", self.pair.left, at), self._told("+", self.pair.right, to)
+        for name, line in zip(("#pair-left", "#pair-right"), lines, strict=True):
+            self.query_one(name, Line).say(line)
+
+    def _told(self, sign: str, view: SampleView, at: int) -> Text:
+        assert self.comparison is not None
+        text = Text().append(f"{sign} {columns.whole(view.sample.index)} ", "bold")
+        if not self.by_words:
+            return text.append_text(token_text(view, at))
+        texts = (self.comparison.left if sign == "-" else self.comparison.right).texts
+        return text.append(f"word {at} {quoted(texts[at])}" if at < len(texts) else f"ends after {at} words")
+
+    # Keys ------------------------------------------------------------------------------------------------------
+
+    def next_partner(self, by: int) -> int | None:
+        """The next sample to compare the first one with; None beyond the last."""
+        if self.compared is None:
+            return None
+        positions = [one.position for one in self.partners]
+        at = positions.index(self.compared.right) + by if self.compared.right in positions else 0
+        return positions[at] if 0 <= at < len(positions) else None
+
+    def action_words(self) -> None:
+        self.by_words = not self.by_words
+        if self.pair is not None:
+            self._show_comparison()
+
+    def action_exchange(self) -> None:
+        if self.compared is not None:
+            self.post_message(self.Wanted(self.compared.right, self.compared.left))
+
+    def action_open(self) -> None:
+        if self.compared is not None:
+            self.post_message(SampleChosen(self.compared.left))
+
+
+# What else there is to compare with -----------------------------------------------------------------------------
+
+
+def partners(group: Group | None, position: int, before: int | None) -> list[Partner]:
+    """The other members of a sample's group, the best first, and the sample `before` it in the table."""
+    found = [Partner(at, role(group, at)) for at in group.members if at != position] if group is not None else []
+    if before is not None and before not in [one.position for one in found]:
+        found.append(Partner(before, "before it in the table"))
+    return found
+
+
+def role(group: Group, position: int) -> str:
+    """What a member is of its group; where all rewards are equal none is the best."""
+    roles = {} if group.spread else {group.median: "median", group.best: "best", group.worst: "worst"}
+    return roles.get(position, "")
+
+
+def first_choice(found: Sequence[Partner]) -> Partner | None:
+    """The best of the group, or the worst for the best one itself."""
+    by_role = {one.role: one for one in reversed(found)}
+    ranked = (by_role.get(word) for word in ("best", "worst"))
+    return next((one for one in ranked if one is not None), found[0] if found else None)
+
+
+def choice_text(record: Record, one: Partner) -> str:
+    reward = columns.reward(record["shown_reward"])
+    return f"{visible(str(record['label'])):>8}  reward {reward:>6}  len {record['response_length']:>6}  {one.role}"
+
+
+# Texts ----------------------------------------------------------------------------------------------------------
+
+
+def title(left: Record, right: Record, found: Sequence[Partner]) -> Text:
+    text = Text().append(f"sample {visible(str(left['label']))} against {visible(str(right['label']))}", "bold")
+    told = [one.role for one in found if one.position == right["position"]]
+    text.append(f" ({told[0]})" if told and told[0] else "")
+    rewards = [columns.reward(one["shown_reward"]) for one in (left, right)]
+    text.append(f" · reward {rewards[0]} and {rewards[1]}")
+    return text.append(f" · {left['response_length']} and {right['response_length']} response tokens")
+
+
+def parting_text(shown: Comparison, kind: str) -> Text:
+    """Where two samples part, and how much they share."""
+    found = shown.difference
+    sizes = len(shown.left.texts), len(shown.right.texts)
+    if found.parting is None:
+        return Text(f"the same {sizes[0]:,} {kind}", "bold")
+    differences = sum(not one.same for one in found.stretches)
+    text = Text().append(f"part at {kind[:-1]} {found.parting[0]:,}", "bold")
+    least = "" if found.whole else "at least "  # to look for all of it would have taken too long
+    text.append(f" · {least}{found.shared:,} of {sizes[0]:,} and {sizes[1]:,} {kind} alike")
+    return text.append(f" · {differences:,} difference{'s' * (differences != 1)}")
+
+
+def token_text(view: SampleView, at: int) -> Text:
+    """A token with its place and log-probs, as far as they are there."""
+    if at >= len(view.texts):
+        return Text(f"ends here, after {at:,} tokens")
+    response = at - view.sample.prompt_length
+    place = f"response token {response:,}" if response >= 0 else "prompt"
+    text = Text(f"#{at} ({place}) ").append(quoted(visible(view.texts[at])), "bold")
+    text.append(f" id {view.sample.tokens[at]}")
+    for name, label in TOLD.items():
+        if name in view.fields and response >= 0:
+            text.append(f"  {label} ").append(columns.fixed(3)(view.value(name, at)))
+    masked = view.mask is not None and 0 <= response < len(view.mask) and not view.mask[response]
+    return text.append("  masked" if masked else "")
+
+
+def quoted(text: str) -> str:
+    return f'"{clip(text, LONGEST)}"'

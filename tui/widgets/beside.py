@@ -1,0 +1,345 @@
+"""Two texts beside each other, or one under the other where that is too narrow; what both have is folded."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from dumptui.core.difference import Stretch
+from dumptui.core.pairs import Comparison, Side
+from dumptui.core.text import centred, clip
+
+CONTEXT = 8  # items that both have, shown before and after a difference
+WIDE = 90  # cells from which both texts stand side by side
+PASSAGE = 4  # items that both have, from which one under the other they are shown once, without a sign
+CHUNK = 1500  # rows laid out at a time: 100,000 items take 0.1 s in all
+GUTTER = 2
+SEPARATOR = " │ "
+WHEEL_LINES = 3
+NOTHING = slice(0, 0)
+
+
+class Row(NamedTuple):
+    """A line: items of the left text, of the right one, or of both; or how many that both have are folded here."""
+
+    left: slice = NOTHING
+    right: slice = NOTHING
+    folded: int = 0
+
+
+class Hunk(NamedTuple):
+    """Differences and what is around them; or, with `folded`, a passage that both have."""
+
+    left: slice
+    right: slice
+    folded: bool
+
+
+def hunks(stretches: Sequence[Stretch]) -> Iterator[Hunk]:
+    """Passages that both have are folded but for their ends, where those are next to a difference."""
+    at = to = 0  # where the part not yet told of begins on both sides
+    for number, one in enumerate(stretches):
+        if not one.same:
+            continue
+        head = CONTEXT if number else 0
+        tail = CONTEXT if number < len(stretches) - 1 else 0
+        start, stop = one.left.start + head, one.left.stop - tail
+        if stop - start <= CONTEXT:
+            continue
+        shift = one.right.start - one.left.start
+        if start > at or start + shift > to:
+            yield Hunk(slice(at, start), slice(to, start + shift), False)
+        yield Hunk(slice(start, stop), slice(start + shift, stop + shift), True)
+        at, to = stop, stop + shift
+    if stretches and (at < stretches[-1].left.stop or to < stretches[-1].right.stop):
+        yield Hunk(slice(at, stretches[-1].left.stop), slice(to, stretches[-1].right.stop), False)
+
+
+def wrap(side: Side, part: slice, width: int) -> Iterator[slice]:
+    """Lines of at most `width` cells; a text wider than that has one of its own."""
+    at = part.start
+    while at < part.stop:
+        before = side.ends[at - 1] if at else 0
+        end = max(at + 1, bisect_right(side.ends, before + width, at, part.stop))
+        line_end = bisect_right(side.breaks, at)
+        if line_end < len(side.breaks):
+            end = min(end, side.breaks[line_end])
+        yield slice(at, end)
+        at = end
+
+
+def lay_out(shown: Comparison, width: int, stacked: bool) -> Iterator[Row]:
+    """The rows, `width` cells for a text. One under the other, what both have is a row with the same on both sides."""
+    stretches = shown.difference.stretches
+    for hunk in hunks(stretches):
+        if hunk.folded:
+            yield Row(hunk.left, hunk.right, hunk.left.stop - hunk.left.start)
+        elif stacked:
+            for one in passages(stretches, hunk):
+                left, right = wrap(shown.left, one.left, width), wrap(shown.right, one.right, width)
+                if one.same:
+                    shift = one.right.start - one.left.start
+                    yield from (Row(part, slice(part.start + shift, part.stop + shift)) for part in left)
+                else:
+                    yield from (Row(left=part) for part in left)
+                    yield from (Row(right=part) for part in right)
+        else:
+            left, right = wrap(shown.left, hunk.left, width), wrap(shown.right, hunk.right, width)
+            yield from (Row(a, b) for a, b in zip_longest(left, right, fillvalue=NOTHING))
+
+
+def passages(stretches: Sequence[Stretch], hunk: Hunk) -> Iterator[Stretch]:
+    """A hunk cut at what both have, but for bits of it so short that they would only tear the text."""
+    at, to = hunk.left.start, hunk.right.start
+    first = bisect_right(stretches, at, key=lambda one: one.left.stop)
+    for one in stretches[first:]:
+        if one.left.start >= hunk.left.stop:
+            break
+        start, stop = max(one.left.start, at), min(one.left.stop, hunk.left.stop)
+        if not one.same or stop - start < PASSAGE:
+            continue
+        shift = one.right.start - one.left.start
+        if at < start or to < start + shift:
+            yield Stretch(False, slice(at, start), slice(to, start + shift))
+        yield Stretch(True, slice(start, stop), slice(start + shift, stop + shift))
+        at, to = stop, stop + shift
+    if at < hunk.left.stop or to < hunk.right.stop:
+        yield Stretch(False, slice(at, hunk.left.stop), slice(to, hunk.right.stop))
+
+
+class Beside(ScrollView, can_focus=True, inherit_bindings=False):
+    """Two texts: what both have is muted, what differs is not, and the first items of the current difference are
+    marked. One under the other, `-` stands before the left text and `+` before the right one.
+    """
+
+    ALLOW_SELECT = False
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right_square_bracket", "next(1)", "Next difference", key_display="]", id="beside.next"),
+        Binding("left_square_bracket", "next(-1)", "Back", key_display="[", show=False, id="beside.previous"),
+        Binding("up,k", "scroll_lines(-1)", "Line above", show=False, id="beside.up"),
+        Binding("down,j", "scroll_lines(1)", "Line below", show=False, id="beside.down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="beside.page-up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="beside.page-down"),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="beside.half-up"),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False, id="beside.half-down"),
+        Binding("home,g", "edge(0)", "First line", show=False, id="beside.first"),
+        Binding("end,G", "edge(1)", "Last line", show=False, id="beside.last"),
+    ]
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"beside--same", "beside--fold", "beside--cursor"}
+
+    DEFAULT_CSS = """
+    Beside {
+        background: $surface;
+        color: $foreground;
+        overflow-x: hidden;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+        & > .beside--same { color: $text-muted; text-style: dim; }
+        & > .beside--fold { color: $text-muted; text-style: italic; }
+        & > .beside--cursor { color: $text-accent; text-style: bold reverse; }
+    }
+    """
+
+    cursor: reactive[int] = reactive(0, repaint=False, init=False)
+    """The current difference, counted from 0."""
+
+    @dataclass
+    class Moved(Message):
+        index: int
+
+    def __init__(self, *, empty: str = "nothing to compare", **widget: Any) -> None:
+        super().__init__(**widget)
+        self.empty = empty
+        self._shown: Comparison | None = None
+        self._differences: list[Stretch] = []
+        self._differs: tuple[bytearray, bytearray] = (bytearray(), bytearray())
+        self._rows: list[Row] = []
+        self._coming: Iterator[Row] = iter(())
+        self._strips: LRUCache[int, Strip] = LRUCache(256)
+
+    def show(self, shown: Comparison | None) -> None:
+        """Compare two texts, the first difference being the current one."""
+        self._shown = shown
+        stretches = () if shown is None else shown.difference.stretches
+        self._differences = [one for one in stretches if not one.same]
+        self._differs = differing(stretches, "left"), differing(stretches, "right")
+        self.set_reactive(Beside.cursor, 0)
+        self._lay_out()
+        self._reveal()
+
+    # Layout
+
+    @property
+    def _width(self) -> int:
+        return self.scrollable_content_region.width
+
+    @property
+    def _stacked(self) -> bool:
+        return self._width < WIDE
+
+    @property
+    def _column(self) -> int:
+        """Cells of one of the texts."""
+        room = self._width - GUTTER
+        return max(1, room if self._stacked else (room - len(SEPARATOR)) // 2)
+
+    def _lay_out(self) -> None:
+        self._rows = []
+        self._strips.clear()
+        if self._shown is not None and self._width:
+            self._coming = lay_out(self._shown, self._column, self._stacked)
+            self._lay_out_more(self._coming)
+        self.refresh()
+
+    def _lay_out_more(self, coming: Iterator[Row]) -> None:
+        """The first rows are there at once, the others between one key and the next."""
+        if coming is self._coming:
+            more = list(islice(coming, CHUNK))
+            self._rows += more
+            self.virtual_size = Size(1, len(self._rows))
+            if more:
+                self.call_later(self._lay_out_more, coming)
+
+    # Painting
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+
+    def render_line(self, y: int) -> Strip:
+        if not self._rows:
+            height = self.scrollable_content_region.height
+            return Strip([Segment(centred(self.empty, self._width, height)[y], self.rich_style)], self._width)
+        at = y + self.scroll_offset.y
+        if at >= len(self._rows):
+            return Strip.blank(self._width, self.rich_style)
+        strip = self._strips.get(at)
+        if strip is None:
+            strip = self._strips[at] = self._line(self._rows[at])
+        return strip
+
+    def _line(self, row: Row) -> Strip:
+        if row.folded:
+            text = f"  ┈┈ {row.folded:,} alike ┈┈"
+            segments = [Segment(clip(text, self._width), self.get_component_rich_style("beside--fold"))]
+        elif self._stacked:
+            number = 0 if row.left is not NOTHING else 1
+            sign = "  " if row.right is not NOTHING and not number else "-+"[number] + " "
+            segments = [Segment(sign, self.rich_style), *self._text(row.right if number else row.left, number)]
+        else:
+            left = self._text(row.left, 0)
+            blank = " " * (self._column - sum(segment.cell_length for segment in left))
+            edge = Segment(blank + SEPARATOR, self.get_component_rich_style("beside--same"))
+            segments = [Segment("  ", self.rich_style), *left, edge, *self._text(row.right, 1)]
+        return Strip(segments).adjust_cell_length(self._width, self.rich_style).simplify()
+
+    def _text(self, part: slice, number: int) -> list[Segment]:
+        """A line of the left (0) or right (1) text."""
+        if self._shown is None or part.start == part.stop:
+            return []
+        texts = (self._shown.left, self._shown.right)[number].texts
+        styles = (self.get_component_rich_style("beside--same"), self.rich_style)
+        marked = self._marked(number)
+        found = []
+        for at in range(part.start, part.stop):
+            style = styles[self._differs[number][at]]
+            if at == marked:
+                style += self.get_component_rich_style("beside--cursor", partial=True)
+            found.append(Segment(clip(texts[at], self._column), style))
+        return found
+
+    def _marked(self, number: int) -> int | None:
+        """The first item of the current difference in one of the texts, if it has any there."""
+        if not self._differences:
+            return None
+        current = self._differences[self.cursor]
+        part = current.right if number else current.left
+        return part.start if part.start < part.stop else None
+
+    # Differences
+
+    def validate_cursor(self, index: int) -> int:
+        return max(0, min(index, len(self._differences) - 1))
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        self._strips.clear()
+        self._reveal()
+        self.refresh()
+        self.post_message(self.Moved(new))
+
+    def _reveal(self) -> None:
+        """Bring the current difference to the upper third if it is off the screen."""
+        height = self.scrollable_content_region.height
+        row = self._row_of(self.cursor)
+        if height and row is not None and not self.scroll_offset.y <= row < self.scroll_offset.y + height:
+            self._scroll(row - height // 3)
+
+    def _row_of(self, index: int) -> int | None:
+        if not self._differences:
+            return None
+        _, left, right = self._differences[index]
+        holds = (
+            at
+            for at, row in enumerate(self._rows)
+            if not row.folded
+            and (row.left.start <= left.start < row.left.stop or row.right.start <= right.start < row.right.stop)
+        )
+        return next(holds, None)
+
+    def action_next(self, by: int) -> None:
+        self.cursor += by
+
+    # Scrolling
+
+    def _scroll(self, y: int) -> None:
+        # force: the scrollbar that allows scrolling appears only with the next layout
+        self.scroll_to(y=y, animate=False, force=True)
+
+    def action_scroll_lines(self, lines: int) -> None:
+        self._scroll(self.scroll_offset.y + lines)
+
+    def action_page(self, pages: float) -> None:
+        self.action_scroll_lines(int(self.scrollable_content_region.height * pages))
+
+    def action_edge(self, end: int) -> None:
+        self._scroll(len(self._rows) * end)
+
+    def on_resize(self) -> None:
+        self._lay_out()
+        self._reveal()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, WHEEL_LINES)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -WHEEL_LINES)
+
+    def _wheel(self, event: events.MouseEvent, lines: int) -> None:
+        event.stop()
+        event.prevent_default()
+        self.action_scroll_lines(lines)
+
+
+def differing(stretches: Sequence[Stretch], name: Literal["left", "right"]) -> bytearray:
+    """1 for each item of a text that differs, 0 for the others."""
+    parts: list[slice] = [getattr(one, name) for one in stretches]
+    found = bytearray(parts[-1].stop if parts else 0)
+    for one, part in zip(stretches, parts, strict=True):
+        if not one.same:
+            found[part] = b"\1" * (part.stop - part.start)
+    return found
