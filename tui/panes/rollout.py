@@ -47,6 +47,8 @@ The steps of the run with a trend, and the samples of the step under the cursor.
   click on a column's label does both, with shift behind the others. Blanks are always last.
 - **a** shows all columns, **C** those you pick; **left** and **right** reach those that don't fit.
 - **m** draws another column of the steps; **w** chooses which entry of rewards that are dicts counts.
+- **v** shows or hides the picture of reward against response length, `x` for truncated samples: arrows go from point to
+  point, **enter** or a second click opens the sample.
 - **<** and **>** go to the step before and after, **#** to one by its number, **t** from a train step to its eval and
   back. **n** and **p** go along the samples on show, in their order.
 
@@ -64,6 +66,7 @@ and **G** goes to the oldest.
         Binding("a", "all_columns", "All columns", id="rollout.columns"),
         Binding("C", "pick_columns", "Columns", show=False, id="rollout.pick-columns"),
         Binding("m", "trend", "Trend", id="rollout.trend"),
+        Binding("v", "picture", "Picture", show=False, id="rollout.picture"),
         Binding("w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
         Binding("ctrl+f", "search_run", "Search the run", show=False, id="rollout.search-run"),
     ]
@@ -164,7 +167,7 @@ and **G** goes to the oldest.
     # The class -samples says at which of the two levels the pane is; the focus follows, and leads when it is moved.
 
     def on_descendant_focus(self) -> None:
-        self.set_class(self.table.has_focus, "-samples")
+        self.set_class(not self.steps.has_focus, "-samples")
 
     def enter_samples(self) -> None:
         self.add_class("-samples")
@@ -224,6 +227,13 @@ and **G** goes to the oldest.
         """Show other samples, which is seen at the samples."""
         self.right.rearrange(arrangement)
         self.enter_samples()
+
+    def action_picture(self) -> None:
+        """Show the picture and go into it, or hide it."""
+        shown = bool(self.right.picture.display)
+        self.set_class(not shown, "-picture")
+        self.set_class(shown, "-no-picture")
+        (self.table if shown else self.right.picture.scatter).focus()
 
     # Search ----------------------------------------------------------------------------------------------------
 

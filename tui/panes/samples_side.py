@@ -20,6 +20,7 @@ from dumptui.tui import columns
 from dumptui.tui.alarms import SIGN, alarms
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.finder import Searched
+from dumptui.tui.panes.picture import Picture
 from dumptui.tui.panes.samples import (
     SampleChosen,
     count,
@@ -30,6 +31,7 @@ from dumptui.tui.panes.samples import (
     sample_style,
 )
 from dumptui.tui.reader import Loaded
+from dumptui.tui.stats import stat_line
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 
@@ -61,11 +63,14 @@ class SamplesSide(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Line(id="samples-title")
+        yield Line(id="stats")
         yield Table(id="samples", empty="reading the step")
+        yield Picture()
         yield Line(id="group")
 
     def on_mount(self) -> None:
         self.table = self.query_one("#samples", Table)
+        self.picture = self.query_one(Picture)
 
     # What is shown ---------------------------------------------------------------------------------------------
 
@@ -77,12 +82,15 @@ class SamplesSide(Vertical):
         self.table.empty = visible(problem)
         self.table.show([], 0, lambda row: [])
         self.show_wait(key, "can't be shown")
+        self.picture.clear()
         self.query_one("#group", Line).say("")
+        self.query_one("#stats", Line).say("")
 
     def show_step(self, loaded: Loaded, ends: tuple[bool, bool], *, again: bool = False) -> None:
         """`ends` tells whether there is a step before and one after; with `again` the cursor stays where it is."""
         self.loaded, self._ends = loaded, ends
         self.samples = sample_records(loaded)
+        self.query_one("#stats", Line).say(stat_line(loaded.row, loaded.groups))
         if not again:
             self._searched = self._hidden = None
         self.show(keep_cursor=again)
@@ -120,6 +128,7 @@ class SamplesSide(Vertical):
             sort=self.arrangement.sort,
             keep_cursor=keep_cursor,
         )
+        self.picture.show_samples(self.loaded, self.samples, self.order, self.current)
         self._show_title()
         self._show_detail()
 
@@ -215,6 +224,7 @@ class SamplesSide(Vertical):
     def _moved(self, event: Table.Highlighted) -> None:
         self._hidden = None
         self._show_detail()
+        self.picture.select(self.current)
 
     @on(Table.Selected, "#samples")
     def _chosen(self, event: Table.Selected) -> None:

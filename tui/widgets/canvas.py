@@ -26,6 +26,8 @@ class Series(NamedTuple):
     style: Literal["line", "dots"] = "line"
     axis: Literal["left", "right"] = "left"
     """The y axis that it is drawn against."""
+    marker: str = ""
+    """A character to draw a dot as, one a cell, in place of braille."""
 
 
 def thin(position: Floats, y: Floats) -> Ints:
@@ -159,7 +161,7 @@ def rasterise(series: Sequence[Series], view: View, columns: int, rows: int) -> 
         bits = braille(*dots_of(one, view, columns, rows), columns, rows)
         row, column = np.nonzero(bits)
         if row.size:
-            marker = [chr(0x2800 + each) for each in bits[row, column].tolist()]
+            marker = [one.marker or chr(0x2800 + each) for each in bits[row, column].tolist()]
             figure.scatter(column.tolist(), row.tolist(), marker=marker, color=number)
     figure.build()
     matrix = figure.monitor.matrix

@@ -114,7 +114,7 @@ class Plot(Widget):
         """One line that names the series, bands and marks at hand."""
         signs = {"line": "⠤⠒⠉", "dots": "⠂⠐⠠"}
         text = Text("  ").join(
-            Text.assemble((signs[one.style], self._style(one.component)), " ", visible(one.name))
+            Text.assemble((one.marker or signs[one.style], self._style(one.component)), " ", visible(one.name))
             for one in self.picture.series
         )
         for kind in dict.fromkeys(band.kind for band in self.picture.bands):

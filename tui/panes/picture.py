@@ -1,0 +1,93 @@
+"""Reward against response length: every sample of a step a point, which can be walked and opened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from dumptui.core.groups import known_rewards
+from dumptui.core.tables import Record
+from dumptui.core.text import visible
+from dumptui.core.values import as_float
+from dumptui.tui import columns
+from dumptui.tui.panes.samples import SampleChosen, SampleMoved
+from dumptui.tui.reader import Loaded
+from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.scatter import Kind, Point, Scatter
+
+TRUNCATED, OTHER = 0, 1
+KINDS = (Kind("truncated", "x", "second"), Kind("not", "•", "first"))
+
+
+class Picture(Vertical):
+    """The plot and, above it, what the point under the cursor is."""
+
+    def __init__(self) -> None:
+        super().__init__(id="picture")
+        self._records: list[Record] = []
+        self._without = 0
+
+    def compose(self) -> ComposeResult:
+        yield Line(id="picture-title")
+        yield Line(id="picture-point")
+        yield Scatter(id="scatter")
+
+    @property
+    def scatter(self) -> Scatter:
+        return self.query_one(Scatter)
+
+    def show_samples(self, loaded: Loaded, records: list[Record], order: Sequence[int], current: int | None) -> None:
+        """`records` are the rows of the step's samples as the screen has them, `order` has the positions of those to
+        show, `current` is under the cursor of the table.
+        """
+        self._records = records
+        rewards = known_rewards(loaded.samples, loaded.key.evaluation)
+        points = [
+            Point(at, length, reward, TRUNCATED if row["truncated"] else OTHER)
+            for at in order
+            for row, reward in [(records[at], rewards[at])]
+            if reward is not None and math.isfinite(reward) and (length := as_float(row["response_length"])) is not None
+        ]
+        self._without = len(order) - len(points)
+        self.scatter.show_points(points, KINDS, x_label="response length", empty="no sample has a reward")
+        self.select(current)
+
+    def clear(self) -> None:
+        self._records, self._without = [], 0
+        self.scatter.show_points([], KINDS, x_label="", empty="")
+        for line in self.query(Line):
+            line.say("")
+
+    def select(self, position: int | None) -> None:
+        """The cursor of the table went to another sample."""
+        self.scatter.select(position)
+        self._say()
+
+    def _say(self) -> None:
+        text = Text("reward against length", "bold")
+        text.append("  • sample  x truncated", "dim")
+        if self._without:
+            text.append(f"  {self._without} without reward", "dim")
+        self.query_one("#picture-title", Line).say(text)
+        key = self.scatter.key
+        self.query_one("#picture-point", Line).say("" if key is None else point_text(self._records[key]))
+
+    @on(Scatter.Moved)
+    def _moved(self, event: Scatter.Moved) -> None:
+        self._say()
+        self.post_message(SampleMoved(event.key))
+
+    @on(Scatter.Selected)
+    def _selected(self, event: Scatter.Selected) -> None:
+        self.post_message(SampleChosen(event.key))
+
+
+def point_text(row: Record) -> Text:
+    text = Text(f"sample {visible(str(row['label']))}", "bold")
+    text.append(f"  reward {columns.reward(row['shown_reward'])}  len {row['response_length']}")
+    return text.append(f"  |Δ| {columns.fixed(4)(row['mean_abs_lp_diff'])}  {row['flags']}".rstrip())

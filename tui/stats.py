@@ -1,0 +1,43 @@
+"""A step's figures in one quiet line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from dumptui.core.tables import Record
+from dumptui.tui.columns import fixed, percent
+
+GAP = "  "
+
+
+def zero_std(groups: Sequence[Record]) -> str:
+    """Of the groups with two rewards to compare, how many have equal ones; `groups` are rows of the groups table."""
+    known = [row for row in groups if row["zero_std_known"]]
+    return f"{sum(bool(row['zero_std']) for row in known)}/{len(known)}" if known else "-"
+
+
+def stat_line(row: Record, groups: Sequence[Record]) -> Text:
+    """`row` is the step's in the steps table. |Δ| and H are means over samples of their means over unmasked tokens.
+
+    How many samples there are is told by the title above.
+    """
+    covers = "~" if row["state"] == "partial" else ""
+    figures = (
+        ("reward", fixed(3)(row["reward_mean"])),
+        ("trunc", percent(row["truncated_frac"])),
+        ("0-std", zero_std(groups)),
+        ("mixed", percent(row["mixed_version_frac"])),
+        ("stale", fixed(1)(row["staleness_mean"])),
+        ("|Δ|", partly(covers, fixed(4)(row["mean_abs_lp_diff"]))),
+        ("H", partly(covers, fixed(3)(row["mean_entropy"]))),
+    )
+    text = Text()
+    for name, value in figures:
+        text.append(GAP * bool(text)).append(f"{name} ", "dim").append(value)
+    return text
+
+
+def partly(sign: str, value: str) -> str:
+    return value if value == "-" else sign + value
