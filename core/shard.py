@@ -151,6 +151,9 @@ def read_rows(file: PtFile, root: Mapping[str, Any], step: int) -> list[Shard]:
     by_rank: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_rank.setdefault(as_int(row.get("data_parallel_rank")) or 0, []).append(row)
+    plans = {
+        as_int(one.get("data_parallel_rank")): one for one in map(as_mapping, as_list(root.get("dp_shards")) or ())
+    }
     whole = {"cp_rank": 0, "cp_size": 1, "rollout_id": root.get("rollout_id")}
     shards = []
     for rank, mine in sorted(by_rank.items()):
@@ -158,8 +161,21 @@ def read_rows(file: PtFile, root: Mapping[str, Any], step: int) -> list[Shard]:
         columns: dict[str, Any] = {name: [row.get(name) for row in mine] for name in names}
         columns["sample_indices"] = columns.pop("sample_index", None)
         columns["raw_reward"] = root.get("raw_reward")
+        columns.update(schedule(plans.get(rank, {}), columns.get("rollout_position")))
         shards.append(make_shard(file, whole, columns, step, rank))
     return shards
+
+
+def schedule(plan: Mapping[str, Any], positions: object) -> dict[str, Any]:
+    """The micro-batches of a shard by row: the plan counts along its partition, the rows stand in rollout order."""
+    batches, partition = as_list(plan.get("micro_batch_indices")), as_list(plan.get("partition"))
+    if batches is None or partition is None or not isinstance(positions, list):
+        return {}
+    row_of = {as_int(position): row for row, position in enumerate(positions)}
+    rows = [row_of.get(as_int(position)) for position in partition]
+    listed = [as_list(batch) or () for batch in batches]
+    placed = [[rows[at] if isinstance(at, int) and 0 <= at < len(rows) else None for at in one] for one in listed]
+    return {"micro_batch_indices": placed, "num_microbatches": as_list(plan.get("num_microbatches"))}
 
 
 def keys(values: object, rows: int) -> tuple[int | None, ...]:

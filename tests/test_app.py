@@ -209,7 +209,7 @@ async def test_batch_keeps_the_sample_and_leads_to_its_tokens(session: Session) 
     await until(pilot, lambda: under_cursor(table)[0] == "66")
     await go(pilot, "down")
     await until_shown(pilot, "2_1.pt rollout_log_probs")
-    await go(pilot, "tab", "down", "enter")
+    await go(pilot, "tab", "tab", "down", "enter")
     await until_shown(pilot, "sample 67 · step 2")
     await go(pilot, "escape")
     assert app.pane == "batch"

@@ -30,7 +30,7 @@ from dumptui.tui.panes.pair import PairPane, Partner, choice_text, first_choice,
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, place
 from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.reader import Compared, Found, Hits, Loaded, Opened, Surveyed, Unopened
+from dumptui.tui.reader import Compared, Found, Hits, Loaded, Opened, Packed, Surveyed, Unopened
 from dumptui.tui.sample_app import SAMPLE_PANES, SampleApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
@@ -206,6 +206,14 @@ class DumpTui(SampleApp):
     def _sample_chosen(self, event: SampleChosen) -> None:
         self.live.moved(False)
         self.open_sample(event.position)
+
+    @on(BatchPane.PackingWanted)
+    def _packing_wanted(self, event: BatchPane.PackingWanted) -> None:
+        self.reader.pack(event.step)
+
+    @on(Packed)
+    def _packed(self, event: Packed) -> None:
+        self.batch.show_packed(event)
 
     @on(SampleMoved)
     def _sample_moved(self, event: SampleMoved) -> None:

@@ -48,6 +48,13 @@ def fixed(decimals: int, sign: str = "") -> Write:
     return write
 
 
+def significant(value: object) -> str:
+    """Four decimals, of large and of small numbers four digits."""
+    if not isinstance(value, (int, float)):
+        return "-" if value is None else str(value)
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e3 else f"{value:.3g}"
+
+
 def spread(value: object) -> str:
     """A standard deviation: of equal float32 values it is the residue of rounding, and reads 0."""
     return fixed(3)(0.0 if isinstance(value, float) and value < 1e-6 else value)
@@ -212,6 +219,20 @@ BATCH_FILES = (
     Field("bytes", "size", 9, size, "size of the file"),
     Field("status", "state", 12, whole, "what can be said of the file", right=False),
     Field("fields", "per-token fields", 60, listed, "the per-token columns that this rank holds", right=False),
+)
+
+BATCH_COLUMNS = (
+    Field("name", "column", 17, whole, "a per-token column, over the unmasked tokens of the step", right=False),
+    Field("mean", "mean", 9, significant, "mean over tokens: long samples count more than in the samples table"),
+    Field("std", "std", 9, significant, "standard deviation (n-1) over tokens"),
+    Field("low", "min", 9, significant, "smallest value"),
+    Field("median", "p50", 9, significant, "half of the values are smaller"),
+    Field("p99", "p99", 9, significant, "99 of 100 values are smaller"),
+    Field("high", "max", 9, significant, "largest value"),
+    Field("count", "tokens", 9, whole, "unmasked tokens with a value"),
+    Field("samples", "samples", 7, whole, "samples with values of the column"),
+    Field("not_finite", "NaN inf", 7, whole, "values that are NaN or infinite, in no statistic"),
+    Field("reason", "why not", 30, whole, "why no sample has values", right=False),
 )
 
 BATCH_SAMPLES = chosen(

@@ -17,10 +17,12 @@ import numpy as np
 from textual.message import Message
 
 from dumptui.core import tables
+from dumptui.core.distribution import Distribution, distributions
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.follow import Follow, Look
 from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step, load
+from dumptui.core.packing import Load, loads
 from dumptui.core.pairs import Pair, pair
 from dumptui.core.run import Run, StepFiles, StepKey
 from dumptui.core.search import Passage, passages, read_messages, read_passages
@@ -93,6 +95,15 @@ class Compared(Message):
     left: int
     right: int
     pair: Pair
+
+
+@dataclass
+class Packed(Message):
+    """How a step was packed for training, and what its per-token columns hold."""
+
+    step: Step
+    loads: list[Load]
+    columns: list[Distribution]
 
 
 @dataclass
@@ -171,6 +182,7 @@ class Reader:
         self._scan: deque[StepKey] = deque()
         self._recent = Recent()
         self._step: Step | None = None
+        self._packing: Step | None = None
         self._surveys: dict[str, Survey] = {}
         self._vocabulary: Vocabulary | DumpError | None = None
 
@@ -186,6 +198,11 @@ class Reader:
 
     def compare(self, step: Step, left: int, right: int) -> None:
         self._ask(self._compare, step, left, right)
+
+    def pack(self, step: Step) -> None:
+        """Work out a step's packing, a column at a time, whenever nothing else is asked; another step ends it."""
+        self._packing = step
+        self._soon(self._pack_next, step, distributions(step), [])
 
     def survey(self, step: Step, name: str) -> None:
         """Look at a field over the whole step of the sample opened last: some 0.3 s for 4.5 million tokens."""
@@ -361,6 +378,18 @@ class Reader:
             self._post(Unopened(f"the samples can't be compared: {problem}"))
             return
         self._post(Compared(step.files.key, left, right, found))
+
+    def _pack_next(self, step: Step, coming: Iterator[Distribution], found: list[Distribution]) -> None:
+        if step is not self._packing or self._closed:
+            return
+        try:
+            found.append(next(coming))
+            self._soon(self._pack_next, step, coming, found)
+        except StopIteration:
+            self._post(Packed(step, loads(step), found))
+        except Exception as error:  # a file that changed meanwhile, or a defect: what was found is shown
+            self._post(Packed(step, loads(step), found))
+            self._post(Unopened(f"the columns of the step can't all be read: {type(error).__name__}: {error}"))
 
     def _words(self) -> Vocabulary | None:
         if self._vocabulary is None:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Vertical
+from textual.message import Message
 
 from dumptui.core import tables
+from dumptui.core.distribution import Distribution
 from dumptui.core.join import Step
+from dumptui.core.packing import left_out
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
+from dumptui.tui.packed import left_out_text, micro_text, shards_text
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, sample_records, sample_style
-from dumptui.tui.reader import Loaded
+from dumptui.tui.reader import Loaded, Packed
+from dumptui.tui.widgets.bars import Bars
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 
+FIRST = "advantages"  # the column to look at first
+
 
 class BatchPane(Vertical):
-    """Files above, samples below."""
+    """Files, packing and columns, samples below."""
 
     HELP = """\
 # Batch
@@ -28,19 +38,43 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
 - A file's **dp** counts data-parallel shards. Files of one shard hold the same samples on other tensor, pipeline and
   context-parallel ranks.
-- **enter** on a sample opens its tokens; **tab** goes between the two tables; **escape** goes back.
+- **tokens** are prompt and response tokens of a shard's samples. Data-parallel ranks wait for the one with most, so
+  what it has above the mean is time lost; with several optimizer steps that of the worst is told as well.
+- **left out** are the samples that nothing was learnt from, with what the dump says of them.
+- The **columns** are over all unmasked tokens of the step; the bars show how the values of the one under the cursor are
+  distributed, from their 0.5 to their 99.5 percentile, what is beyond them in the outermost bars.
+- **raw** is the trainer's reward of a sample, **norm** the same after group normalisation.
+- **v** shows the columns large. **enter** on a sample opens its tokens; **tab** goes between the tables; **escape**
+  goes back.
 """
+
+    BINDINGS = [
+        Binding("v", "columns", "Columns", id="batch.columns", tooltip="The per-token columns large, or all again"),
+    ]
+
+    @dataclass
+    class PackingWanted(Message):
+        """Somebody looks at the packing of a step."""
+
+        step: Step
 
     def __init__(self) -> None:
         super().__init__(id="batch")
         self.files: list[Record] = []
         self.trained: list[int] = []
         self.samples: list[Record] = []
+        self.columns: list[Distribution] = []
+        self._step: Step | None = None
+        self._asked: Step | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="batch-title")
         yield Table(id="files", empty="reading the step")
         yield Line(id="file-detail")
+        for name in ("shards", "micro", "left-out"):
+            yield Line(id=f"packing-{name}")
+        yield Table(id="batch-columns", empty="reading the step")
+        yield Bars(id="batch-bars")
         yield Table(id="batch-samples", empty="reading the step")
 
     def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
@@ -71,15 +105,72 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             keep_cursor=again,
         )
         self._show_file(self.query_one("#files", Table).cursor)
+        self._step = loaded.step
+        found = left_out(loaded.step, loaded.samples)
+        evaluation = loaded.key.evaluation
+        self.query_one("#packing-left-out", Line).say("" if evaluation else left_out_text(found, self.samples))
+        if not again:
+            self._show_columns([], "working out the columns")
+            for name in ("#packing-shards", "#packing-micro"):
+                self.query_one(name, Line).say("")
+        if self.display:
+            self._want_packing()
+
+    # Packing and columns ---------------------------------------------------------------------------------------
+
+    def _want_packing(self) -> None:
+        """What takes reading every token of the step is worked out once somebody looks."""
+        if self._step is not None and self._step is not self._asked:
+            self._asked = self._step
+            self.post_message(self.PackingWanted(self._step))
+
+    def show_packed(self, packed: Packed) -> None:
+        if packed.step is not self._step:
+            return
+        if not packed.step.files.key.evaluation:
+            self.query_one("#packing-shards", Line).say(shards_text(packed.loads))
+            self.query_one("#packing-micro", Line).say(micro_text(packed.loads))
+        self._show_columns(packed.columns, "the step has no per-token columns")
+
+    def _show_columns(self, found: list[Distribution], empty: str) -> None:
+        table = self.query_one("#batch-columns", Table)
+        before = self.columns[table.cursor].name if self.columns else FIRST
+        self.columns = found
+        table.empty = empty
+        table.show(
+            [field.column for field in columns.BATCH_COLUMNS],
+            len(found),
+            lambda at: columns.cells(columns.BATCH_COLUMNS, asdict(self.columns[at])),
+            style=lambda at: "warn" if self.columns[at].not_finite else None,
+        )
+        table.cursor = next((at for at, one in enumerate(found) if one.name == before), 0)
+        self._show_bars(table.cursor)
+
+    @on(Table.Highlighted, "#batch-columns")
+    def _column_moved(self, event: Table.Highlighted) -> None:
+        self._show_bars(event.row)
+
+    def _show_bars(self, at: int) -> None:
+        bars = self.query_one(Bars)
+        if not self.columns:
+            return bars.show((), (0.0, 0.0), "")
+        one = self.columns[at]
+        label = f"{one.name}, {one.count:,} tokens" if one.bins else f"{one.name}: {one.reason or 'no value'}"
+        bars.show(one.bins, one.ends, label)
+
+    def action_columns(self) -> None:
+        self.toggle_class("-columns")
+        self.query_one("#batch-columns" if self.has_class("-columns") else "#files", Table).focus()
 
     def clear(self, reason: str) -> None:
         """Nothing is known of the step."""
-        self.files, self.samples, self.trained = [], [], []
+        self.files, self.samples, self.trained, self._step, self.columns = [], [], [], None, []
         self._say_empty(reason, "")
+        for line in self.query(Line):
+            line.say("")
         for table in self.query(Table):
             table.show([], 0, lambda at: [])
-        self.query_one("#batch-title", Line).say("")
-        self._show_file(0)
+        self._show_bars(0)
 
     def _say_empty(self, files: str, samples: str) -> None:
         self.query_one("#files", Table).empty = files
@@ -115,7 +206,8 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             self.post_message(SampleMoved(self.trained[event.row]))
 
     def enter(self) -> None:
-        self.query_one("#files", Table).focus()
+        self.query_one("#batch-columns" if self.has_class("-columns") else "#files", Table).focus()
+        self._want_packing()
 
 
 def cp_text(row: Record) -> str:

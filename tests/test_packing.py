@@ -1,0 +1,169 @@
+"""What was trained on: tokens a shard and micro-batch, what was left out, and the values of every per-token column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dumptui.core.distribution import distributions
+from dumptui.core.join import Step
+from dumptui.core.packing import Load, imbalance, left_out, loads, worst_imbalance
+from dumptui.core.run import StepKey
+from dumptui.tui.packed import left_out_text, micro_text, shards_text
+from dumptui.tui.widgets.bars import axis, bars
+from dumptui.tui.widgets.table import Table
+from tests.reading import read, samples
+from tests.screen import text, until, until_shown
+from tests.test_app import go, opened, under_cursor
+from tests.writer import Layout, sample, write_slime_v2, write_step
+
+MADE = [sample(at, prompt_len=4, response_len=length) for at, length in enumerate([6, 16, 26, 36])]  # 10 to 40 tokens
+
+
+def rewritten(tmp_path: Path, **columns: object) -> Step:
+    """A step of two shards whose train files hold these columns as well."""
+    import torch
+
+    truth = write_step(tmp_path, 0, MADE, Layout(dp=2), partition=[[3, 0], [1, 2]], mirror=False)
+    for path in truth.files:
+        payload = torch.load(path, weights_only=False)
+        payload["rollout_data"] |= columns
+        torch.save(payload, path)
+    return read(tmp_path)
+
+
+def test_tokens_of_shards_and_micro_batches(tmp_path: Path) -> None:
+    step = rewritten(tmp_path, micro_batch_indices=[[1], [0]], num_microbatches=[1, 1])
+    assert loads(step) == [Load(50, 2, (10, 40), (1, 1)), Load(50, 2, (30, 20), (1, 1))]
+    assert imbalance([50, 50]) == 0.0
+    assert worst_imbalance(loads(step)) == pytest.approx(0.5)  # 10 against 30 tokens in the first optimizer step
+
+
+@pytest.mark.parametrize(
+    ("dumped", "reason"),
+    [
+        (None, "micro_batch_indices is not dumped"),
+        ([[0], [2]], "micro_batch_indices doesn't name each row once"),
+        ([[0, 0]], "micro_batch_indices doesn't name each row once"),
+        ([0, 1], "micro_batch_indices doesn't name each row once"),
+        ("text", "micro_batch_indices doesn't name each row once"),
+    ],
+)
+def test_without_a_schedule_the_tokens_are_known_all_the_same(tmp_path: Path, dumped: object, reason: str) -> None:
+    found = loads(rewritten(tmp_path, micro_batch_indices=dumped))
+    assert [(load.tokens, load.micro_batches, load.reason) for load in found] == [(50, None, reason)] * 2
+
+
+def test_optimizer_steps_that_contradict_the_micro_batches_are_not_told(tmp_path: Path) -> None:
+    found = loads(rewritten(tmp_path, micro_batch_indices=[[0], [1]], num_microbatches=[5]))
+    assert found[0] == Load(50, 2, (40, 10), None)
+
+
+def test_micro_batches_of_a_row_wise_file_follow_its_partition(tmp_path: Path) -> None:
+    write_slime_v2(tmp_path, 0, MADE, dp=2, partition=[[3, 0], [1, 2]])
+    assert loads(read(tmp_path)) == [Load(50, 2, (50,), (1,)), Load(50, 2, (50,), (1,))]
+
+
+def test_imbalance_is_how_far_the_largest_is_above_the_mean() -> None:
+    assert imbalance([30, 10]) == pytest.approx(0.5)
+    assert imbalance([]) == imbalance([0, 0]) == 0.0
+    assert worst_imbalance([]) == 0.0
+    assert worst_imbalance([Load(30, 1, (30,), (1,)), Load(10, 1)]) == pytest.approx(0.5)
+
+
+def test_what_was_left_out(tmp_path: Path) -> None:
+    made = [sample(at, group_index=at // 2, response_len=2) for at in range(8)]
+    made[0]["remove_sample"] = True
+    made[2]["loss_mask"] = [0, 0]
+    write_step(tmp_path, 0, made, partition=[[0, 1, 2, 4]], mirror=False)
+    step = read(tmp_path)
+    assert [(one.fact, one.positions) for one in left_out(step, samples(step))] == [
+        ("without a train row, as all of their group", (6, 7)),
+        ("without a train row", (3, 5)),
+        ("removed by a filter, their mask is zero", (0,)),
+        ("without an unmasked token", (2,)),
+    ]
+    write_step(tmp_path, 1, made, train=False)
+    step = read(tmp_path, 1)
+    assert [(one.fact, len(one.positions)) for one in left_out(step, samples(step))] == [("without a train row", 8)]
+
+
+def test_columns_over_unmasked_tokens(tmp_path: Path) -> None:
+    made = [sample(at, response_len=4, loss_mask=[1, 1, 0, 1]) for at in range(2)]
+    advantages = [[1.0, 2.0, 99.0, 3.0], [4.0, np.nan, 99.0, np.inf]]
+    write_step(tmp_path, 0, made, truth={"advantages": advantages}, fields=["returns"], mirror=False)
+    found = {one.name: one for one in distributions(read(tmp_path))}
+    shown = found["advantages"]
+    assert (shown.samples, shown.count, shown.not_finite) == (2, 6, 2)
+    assert (shown.mean, shown.low, shown.median, shown.high) == (2.5, 1.0, 2.5, 4.0)
+    assert shown.std == pytest.approx(np.std([1, 2, 3, 4], ddof=1)) and sum(shown.bins) == 4
+    assert found["rollout_log_probs"].count == 6
+    assert sum(found["returns"].bins) == 6 and found["returns"].ends[0] <= found["returns"].ends[1]
+
+
+def test_a_column_of_nothing_has_no_statistics(tmp_path: Path) -> None:
+    made = [sample(at, response_len=2, loss_mask=[0, 0]) for at in range(2)]
+    write_step(tmp_path, 0, made, truth={"advantages": [[1.0, 1.0], None]}, mirror=False)
+    found = {one.name: one for one in distributions(read(tmp_path))}["advantages"]
+    assert (found.samples, found.count, found.mean, found.bins) == (1, 0, None, ())
+
+
+# On screen --------------------------------------------------------------------------------------------------------
+
+
+def test_packing_in_sentences() -> None:
+    two = [Load(3000, 4, (2000, 1000), (1, 1)), Load(1000, 2, (500, 500), (1, 1))]
+    assert shards_text(two).plain == "tokens  dp 0 3,000  dp 1 1,000 · largest 50.0% above the mean"
+    assert micro_text(two).plain == (
+        "micro-batches  2 a dp shard in 2 optimizer steps · tokens 500-2,000, largest 100.0% above the mean"
+        " · dp shards of a step 60.0% above the mean"
+    )
+    many = [Load(1000 + at, 1, reason="micro_batch_indices is not dumped") for at in range(64)]
+    assert shards_text(many).plain == "tokens of a dp shard 1,000-1,063 · largest 3.1% above the mean"
+    assert micro_text(many).plain == "micro-batches -: micro_batch_indices is not dumped"
+    assert shards_text([]).plain == "tokens -: no train files" and left_out_text([], []).plain == "left out  nothing"
+
+
+def test_bars_fill_their_width_and_no_value_is_lost() -> None:
+    assert bars((8, 0, 4, 1), 8, 1) == ["██  ▄▄▁▁"]
+    assert bars((8, 0, 4, 1), 4, 2) == ["█   ", "█ █▂"]
+    assert bars((0, 1, 100_000), 3, 1) == [" ▁█"]
+    assert bars(tuple(range(100)), 10, 1)[0][-1] == "█"
+    assert bars((3,), 4, 1) == ["████"] and bars((3,), 4, 0) == []
+    assert axis((-1.0, 2.5), "label", 20) == "-1     label     2.5" and axis((0.5, 0.5), "", 9) == "0.5"
+
+
+async def test_the_batch_pane_tells_of_packing_and_columns(demo: Path) -> None:
+    async with opened(demo, key=StepKey(3), size=(120, 40)) as (app, pilot):
+        await go(pilot, "2")
+        await until_shown(
+            pilot, "left out  4 without a train row, as all of their group: 124 125 126 127 · 12", "advantages, "
+        )
+        await until_shown(pilot, "micro-batches  4 a dp shard in 1 optimizer step", "tokens  dp 0 3,876")
+        table = app.batch.query_one("#batch-columns", Table)
+        assert under_cursor(table)[0] == "advantages"
+        await go(pilot, "tab", "home")
+        await until_shown(pilot, "train_log_probs, ")
+        await go(pilot, "v", "down")
+        await until(pilot, lambda: "per-token fields" not in text(app) and "rollout_log_probs, " in text(app))
+        await go(pilot, "less_than_sign")
+        await until_shown(pilot, "step 2 · trained on 32 of 32", "left out  nothing", "rollout_log_probs, ")
+        await go(pilot, "v")
+        await until_shown(pilot, "per-token fields")
+
+
+async def test_the_batch_pane_without_train_files_or_schedule(shared: Path, tmp_path: Path) -> None:
+    async with opened(shared / "runs" / "plain", key=StepKey(0), size=(100, 30)) as (app, pilot):
+        await go(pilot, "2")
+        await until_shown(pilot, "micro-batches -: micro_batch_indices is not dumped", "tokens  dp 0")
+        await go(pilot, "1")
+        app.open_step(StepKey(0, True))
+        await until(pilot, lambda: not app.wait.waiting)
+        await go(pilot, "2")
+        await until_shown(pilot, "an eval is not trained on", "rollout_log_probs")
+    write_step(tmp_path, 0, [sample(at) for at in range(10)], train=False)
+    async with opened(tmp_path, size=(100, 30)) as (_, pilot):
+        await go(pilot, "2")
+        await until_shown(pilot, "left out  10 without a train row: 0 1 2 3 4 5 6 7 …", "tokens -: no train files")

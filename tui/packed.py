@@ -1,0 +1,67 @@
+"""How a step was packed, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from dumptui.core.packing import LeftOut, Load, imbalance, worst_imbalance
+from dumptui.core.tables import Record
+from dumptui.core.text import visible
+
+FEW = 4  # shards whose tokens are told one by one
+NAMED = 8  # samples that are named one by one
+
+
+def shards_text(found: Sequence[Load]) -> Text:
+    """The tokens of the data-parallel shards, and how far the largest is above their mean."""
+    text = Text("tokens", "bold")
+    tokens = [load.tokens for load in found]
+    if not tokens:
+        return text.append(" -: no train files")
+    if len(tokens) <= FEW:
+        text.append("".join(f"  dp {at} {one:,}" for at, one in enumerate(tokens)))
+    else:
+        text.append(f" of a dp shard {span(tokens)}")
+    return text.append(f" · largest {over(imbalance(tokens))}" if len(tokens) > 1 else "")
+
+
+def micro_text(found: Sequence[Load]) -> Text:
+    """The micro-batches, or why nothing is known of them."""
+    text = Text("micro-batches", "bold")
+    reasons = list(dict.fromkeys(load.reason for load in found if load.reason is not None))
+    sizes = [size for load in found for size in load.micro_batches or ()]
+    if not sizes:
+        return text.append(f" -: {reasons[0] if reasons else 'no train files'}")
+    counts = [len(load.micro_batches) for load in found if load.micro_batches is not None]
+    text.append(f"  {span(counts)} a dp shard")
+    steps = {len(load.steps) for load in found if load.steps is not None}
+    if len(steps) == 1:
+        text.append(f" in {(number := steps.pop())} optimizer step{'s' * (number != 1)}")
+    text.append(f" · tokens {span(sizes)}, largest {over(imbalance(sizes))}")
+    if any(load.steps is not None and len(load.steps) > 1 for load in found):
+        text.append(f" · dp shards of a step {over(worst_imbalance(found))}")
+    return text.append(f" · {reasons[0]}" if reasons else "", "bold")
+
+
+def left_out_text(found: Sequence[LeftOut], table: Sequence[Record]) -> Text:
+    """What was not learnt from; `table` are the rows of the samples as the screen has them."""
+    text = Text("left out", "bold")
+    if not found:
+        return text.append("  nothing")
+    told = []
+    for one in found:
+        names = [str(table[at]["label"]) for at in one.positions[:NAMED]]
+        more = " …" if len(one.positions) > NAMED else ""
+        told.append(f"{len(one.positions)} {one.fact}: {visible(' '.join(names))}{more}")
+    return text.append("  " + " · ".join(told))
+
+
+def span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def over(share: float) -> str:
+    return f"{share:.1%} above the mean"

@@ -1,0 +1,61 @@
+"""A histogram as bars of block characters, with both ends of its axis labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich.text import Text
+from textual.widget import Widget
+
+from dumptui.core.text import visible
+from dumptui.tui.widgets.axes import format_ends
+from dumptui.tui.widgets.frame import Piece, arrange
+
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+class Bars(Widget):
+    """Counts from one end to another; a bin that holds anything is never blank."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = "Bars { height: 3; width: 1fr; color: $text-primary; background: $surface; padding: 0 1; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._counts: tuple[int, ...] = ()
+        self._ends = (0.0, 0.0)
+        self._label = ""
+
+    def show(self, counts: Sequence[int], ends: tuple[float, float], label: str) -> None:
+        """`label` stands between the ends, and alone where there are no counts."""
+        self._counts, self._ends, self._label = tuple(counts), ends, visible(label)
+        self.refresh()
+
+    def render(self) -> Text:
+        width, height = self.size
+        if not self._counts:
+            return Text(self._label, "dim", no_wrap=True, overflow="ellipsis")
+        text = Text("\n".join(bars(self._counts, width, height - 1)), no_wrap=True)
+        return text.append("\n" * bool(text)).append(axis(self._ends, self._label, width), "dim")
+
+
+def bars(counts: Sequence[int], width: int, height: int) -> list[str]:
+    """Rows from the top, `height` of them; the bins are stretched or joined to fill `width`."""
+    if height < 1 or width < 1:
+        return []
+    edges = np.linspace(0, len(counts), width + 1)
+    first, last = np.floor(edges[:-1]).astype(int), np.maximum(np.ceil(edges[1:]).astype(int), 1)
+    totals = np.array([max(counts[a:b]) for a, b in zip(first, last, strict=True)], float)
+    eighths = np.ceil(totals / max(totals.max(), 1) * height * 8).astype(int)
+    rows = [np.clip(eighths - 8 * row, 0, 8) for row in range(height - 1, -1, -1)]
+    return ["".join(EIGHTHS[part] for part in row) for row in rows]
+
+
+def axis(ends: tuple[float, float], label: str, width: int) -> str:
+    left, right = format_ends(*ends) if ends[0] < ends[1] else (f"{ends[0]:.4g}", "")
+    pieces = [Piece(0, left), Piece(width - len(right), right), Piece((width - len(label)) // 2, label)]
+    line = ""
+    for piece in arrange(width, pieces):
+        line += " " * (piece.at - len(line)) + piece.text
+    return line
