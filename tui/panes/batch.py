@@ -64,6 +64,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self.trained: list[int] = []
         self.samples: list[Record] = []
         self.columns: list[Distribution] = []
+        self._column = FIRST
         self._step: Step | None = None
         self._asked: Step | None = None
 
@@ -134,7 +135,6 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
     def _show_columns(self, found: list[Distribution], empty: str) -> None:
         table = self.query_one("#batch-columns", Table)
-        before = self.columns[table.cursor].name if self.columns else FIRST
         self.columns = found
         table.empty = empty
         table.show(
@@ -143,11 +143,13 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             lambda at: columns.cells(columns.BATCH_COLUMNS, asdict(self.columns[at])),
             style=lambda at: "warn" if self.columns[at].not_finite else None,
         )
-        table.cursor = next((at for at, one in enumerate(found) if one.name == before), 0)
+        with self.prevent(Table.Highlighted):
+            table.cursor = next((at for at, one in enumerate(found) if one.name == self._column), 0)
         self._show_bars(table.cursor)
 
     @on(Table.Highlighted, "#batch-columns")
     def _column_moved(self, event: Table.Highlighted) -> None:
+        self._column = self.columns[event.row].name if self.columns else self._column
         self._show_bars(event.row)
 
     def _show_bars(self, at: int) -> None:
