@@ -12,7 +12,8 @@ from dumptui.core.groups import Group, mean_passes, ranked
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
-from dumptui.tui.dialog import Choose
+from dumptui.tui.arrangement import Arrangement
+from dumptui.tui.dialog import ChooseMore
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, prompt_text, sample_records, sample_style
 from dumptui.tui.reader import Loaded
 from dumptui.tui.widgets.line import Line
@@ -35,7 +36,8 @@ under the cursor.
 - **enter** goes from a group to its members, from a member to its tokens; **escape** goes back.
 - **b**, **w** and **m** open the tokens of the group's best, worst and median member (of two in the middle the better).
 - **d** shows the sample beside another one, the group's best or worst or any member.
-- **s** sorts by a column, **S** turns the order round; a click on a column's label does both.
+- **s** sorts by a column (with **space**, behind the columns chosen before), **S** turns the order round; a click on a
+  column's label does both.
 
 Rewards that only tell right from wrong (0 and 1, or -1 and 1, in the whole step) are shown as `+` and `-`, `?` is a
 member without one; a reward above 0 is a success. Others are values, or bars over the range of the step.
@@ -59,7 +61,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         self.order: list[int] = []
         self._records: list[Record] = []
         self._loaded: Loaded | None = None
-        self._sort: tuple[str, bool] | None = None
+        self._arrangement = Arrangement()
 
     def compose(self) -> ComposeResult:
         with Vertical(id="groups-side"):
@@ -96,14 +98,13 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
             line.say("")
 
     def _show_groups(self, *, keep_cursor: bool) -> None:
-        key, descending = self._sort or ("", False)
-        self.order = columns.order(self._records, key, descending) if key else list(range(len(self.groups)))
+        self.order = columns.order(self._records, self._arrangement.sort)
         self.table.show(
             [field.column for field in self._fields()],
             len(self.order),
             lambda at: group_cells(self._fields(), self._records[self.order[at]]),
             style=lambda at: "warn" if self.groups[self.order[at]].spread else None,
-            sort=self._sort,
+            sort=self._arrangement.sort,
             keep_cursor=keep_cursor,
         )
         self._show_members()
@@ -202,21 +203,27 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
 
     @on(Table.HeaderClicked, "#group-rows")
     def _header_clicked(self, event: Table.HeaderClicked) -> None:
-        self._sort_by(event.key)
+        self._sort_by(event.key, event.more)
 
-    def _sort_by(self, key: str | None) -> None:
-        if key is None or self._loaded is None:
-            return
-        before = self._sort or ("label", False)
-        self._sort = (key, not before[1] if before[0] == key else key != "label")
-        self._show_groups(keep_cursor=False)
+    def _sort_by(self, key: str | None, more: bool) -> None:
+        if key is not None:
+            before = self._arrangement
+            self._arrange(before.then_by(key) if more else before.sorted_by(key))
+
+    def _arrange(self, arrangement: Arrangement) -> None:
+        self._arrangement = arrangement
+        if self._loaded is not None:
+            self._show_groups(keep_cursor=False)
 
     def action_sort(self) -> None:
         choices = [(field.key, f"{field.label:<8}  {field.tip}") for field in self._fields() if field.key != "strip"]
-        self.app.push_screen(Choose("sort the groups by", choices, self._sort and self._sort[0]), self._sort_by)
+        sort = self._arrangement.sort
+        title = "sort the groups by" + " (space: then by)" * bool(sort)
+        dialog = ChooseMore(title, choices, sort[0][0] if sort else None)
+        self.app.push_screen(dialog, lambda key: self._sort_by(key, dialog.more))
 
     def action_reverse(self) -> None:
-        self._sort_by("label" if self._sort is None else self._sort[0])
+        self._arrange(self._arrangement.reversed())
 
 
 def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
