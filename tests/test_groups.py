@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from dumptui.core.groups import Group, mean_passes, ranked
 from dumptui.core.passing import is_binary, pass_at, pass_rates
 from dumptui.core.run import StepKey
-from dumptui.tui.app import PANES
 from dumptui.tui.widgets.strip import BARS, reward_strip
 from tests.reading import groups, read, samples
-from tests.screen import press, text, until, until_shown
+from tests.screen import press, tab, text, until, until_shown
 from tests.test_app import choose, go, opened, under_cursor
 from tests.writer import sample, write_step
 
 NAN = math.nan
-TAB = str(list(PANES).index("groups") + 1)
+TAB = tab("groups")
 
 
 # pass@k -----------------------------------------------------------------------------------------------------------

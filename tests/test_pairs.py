@@ -15,14 +15,13 @@ from dumptui.core import difference as module
 from dumptui.core.difference import Difference, Stretch, difference
 from dumptui.core.pairs import compare, compare_words, pair, side
 from dumptui.core.run import StepKey
-from dumptui.tui.app import PANES
 from dumptui.tui.widgets.beside import Beside, Row, hunks, lay_out, wrap
 from tests.reading import read
-from tests.screen import lines, press, text, until, until_shown
+from tests.screen import lines, press, tab, text, until, until_shown
 from tests.test_app import choose, go, opened
 from tests.writer import sample, write_step
 
-TAB = str(list(PANES).index("groups") + 1)
+TAB = tab("groups")
 few_symbols = st.lists(st.integers(0, 4), max_size=60)
 
 

@@ -98,8 +98,8 @@ def test_the_figures_of_a_step(tmp_path: Path) -> None:
     write_step(tmp_path, 0, made)
     step = read(tmp_path)
     shown = stat_line(step_row(step), groups(step)).plain
-    assert shown.startswith("reward 0.500  trunc 17%  0-std 2/3  mixed 0%  stale 0.0  |Δ| 0.0")
+    assert shown.startswith("reward 0.50 trunc 17% 0-std 2/3 mixed 0% stale 0.0 |Δ| 0.0")
     write_step(tmp_path, 1, [sample(0, reward=None, weight_versions=[])], train=False)
     step = read(tmp_path, 1)
     shown = stat_line(step_row(step), groups(step)).plain
-    assert shown == "reward -  trunc 0%  0-std -  mixed -  stale -  |Δ| -  H -"
+    assert shown == "reward - trunc 0% 0-std - mixed - stale - |Δ| - H -"

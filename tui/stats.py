@@ -9,7 +9,7 @@ from rich.text import Text
 from dumptui.core.tables import Record
 from dumptui.tui.columns import fixed, percent
 
-GAP = "  "
+GAP = " "  # one blank: seven figures have to fit in 70 cells, beside the steps on a screen of 120
 
 
 def zero_std(groups: Sequence[Record]) -> str:
@@ -25,13 +25,13 @@ def stat_line(row: Record, groups: Sequence[Record]) -> Text:
     """
     covers = "~" if row["state"] == "partial" else ""
     figures = (
-        ("reward", fixed(3)(row["reward_mean"])),
+        ("reward", fixed(2)(row["reward_mean"])),
         ("trunc", percent(row["truncated_frac"])),
         ("0-std", zero_std(groups)),
         ("mixed", percent(row["mixed_version_frac"])),
         ("stale", fixed(1)(row["staleness_mean"])),
         ("|Δ|", partly(covers, fixed(4)(row["mean_abs_lp_diff"]))),
-        ("H", partly(covers, fixed(3)(row["mean_entropy"]))),
+        ("H", partly(covers, fixed(2)(row["mean_entropy"]))),
     )
     text = Text()
     for name, value in figures:
