@@ -302,7 +302,8 @@ class DumpTui(SampleApp):
 
     @on(Compared)
     def _compared(self, event: Compared) -> None:
-        if self.loaded is None or event.key != self.loaded.key or (event.left, event.right) != self._pair:
+        wanted = self.wait.waiting and (event.left, event.right) == self._pair
+        if self.loaded is None or event.key != self.loaded.key or not wanted:
             return
         self.wait.end()
         if self.pane != "pair":
