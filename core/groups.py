@@ -15,17 +15,18 @@ from dumptui.core.tables import SAME_REWARD, Record, floats, members, reward_col
 class Group:
     """A prompt group: its row in the groups table, and its members by position in the rollout file.
 
-    `members` has the best reward first and those without one last, `rewards` theirs in the same order.
+    `members` has the best reward first and those without one last, `rewards` theirs in the same order, of which
+    `rewarded` are there. `passes` is pass@k by k, empty unless all rewards of the step are `binary`.
     """
 
     row: Record
     members: tuple[int, ...]
     rewards: tuple[float | None, ...]
+    rewarded: int
     binary: bool
-
-    @property
-    def rewarded(self) -> int:
-        return sum(reward is not None for reward in self.rewards)
+    mean: float | None
+    std: float | None
+    passes: dict[int, float]
 
     @property
     def best(self) -> int | None:
@@ -49,29 +50,21 @@ class Group:
             return "single"
         return "zero-std" if (self.std or 0.0) <= SAME_REWARD else ""
 
-    @property
-    def mean(self) -> float | None:
-        return mean(self.rewards)
-
-    @property
-    def std(self) -> float | None:
-        return std(self.rewards)
-
-    @property
-    def passes(self) -> dict[int, float]:
-        """pass@k by k; nothing where rewards say more than right or wrong."""
-        return pass_rates(self.rewards) if self.binary else {}
-
 
 def ranked(table: Sequence[Record], rows: Sequence[Record], evaluation: bool) -> list[Group]:
     """The groups of a samples table; `rows` is the groups table made of it."""
     rewards = known_rewards(table, evaluation)
     binary = is_binary(rewards)
-    found = []
-    for row, positions in zip(rows, members(table).values(), strict=True):
-        order = sorted(positions, key=lambda at: merit(rewards[at]))
-        found.append(Group(row, tuple(order), tuple(rewards[at] for at in order), binary))
-    return found
+    return [
+        group(row, sorted(positions, key=lambda at: merit(rewards[at])), rewards, binary)
+        for row, positions in zip(rows, members(table).values(), strict=True)
+    ]
+
+
+def group(row: Record, order: Sequence[int], rewards: Sequence[float | None], binary: bool) -> Group:
+    mine = tuple(rewards[at] for at in order)
+    rewarded = sum(reward is not None for reward in mine)
+    return Group(row, tuple(order), mine, rewarded, binary, mean(mine), std(mine), pass_rates(mine) if binary else {})
 
 
 def known_rewards(table: Sequence[Record], evaluation: bool) -> list[float | None]:

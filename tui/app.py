@@ -209,7 +209,7 @@ class DumpTui(SampleApp):
 
     @on(BatchPane.PackingWanted)
     def _packing_wanted(self, event: BatchPane.PackingWanted) -> None:
-        self.reader.pack(event.step)
+        self.reader.pack(event.loaded)
 
     @on(Packed)
     def _packed(self, event: Packed) -> None:
@@ -280,7 +280,7 @@ class DumpTui(SampleApp):
         found = self._partners(left)
         if (first := first_choice(found)) is None:
             return self.notify("the step has no other sample to compare this one with", markup=False)
-        records = self.groups.samples
+        records = self.rollout.right.samples
         choices = [(str(one.position), choice_text(records[one.position], one)) for one in found]
         dialog = Choose(f"compare sample {records[left]['label']} with", choices, str(first.position))
         self.push_screen(dialog, lambda chosen: None if chosen is None else self.compare(left, int(chosen)))
@@ -308,7 +308,7 @@ class DumpTui(SampleApp):
         self.wait.end()
         if self.pane != "pair":
             self._beside = self.pane
-        self.pair.show_pair(event, self.groups.samples, self._partners(event.left))
+        self.pair.show_pair(event, self.rollout.right.samples, self._partners(event.left))
         self._show_pane("pair")
 
     def action_sample(self, by: int) -> None:

@@ -20,9 +20,10 @@ from dumptui.core import tables
 from dumptui.core.distribution import Distribution, distributions
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.follow import Follow, Look
+from dumptui.core.groups import Group, ranked
 from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step, load
-from dumptui.core.packing import Load, loads
+from dumptui.core.packing import LeftOut, Load, left_out, loads
 from dumptui.core.pairs import Pair, pair
 from dumptui.core.run import Run, StepFiles, StepKey
 from dumptui.core.search import Passage, passages, read_messages, read_passages
@@ -45,13 +46,14 @@ MOMENT = 0.05  # seconds that a search may keep the next question waiting
 
 @dataclass
 class Loaded(Message):
-    """A step joined, with its samples and groups tables and its own row in the steps table."""
+    """A step joined, with its samples and groups tables, its own row in the steps table, and its groups by reward."""
 
     key: StepKey
     step: Step
     samples: list[Record]
     groups: list[Record]
     row: Record
+    ranked: list[Group]
 
 
 @dataclass
@@ -103,6 +105,7 @@ class Packed(Message):
 
     step: Step
     loads: list[Load]
+    left_out: list[LeftOut]
     columns: list[Distribution]
 
 
@@ -182,7 +185,7 @@ class Reader:
         self._scan: deque[StepKey] = deque()
         self._recent = Recent()
         self._step: Step | None = None
-        self._packing: Step | None = None
+        self._packing: Loaded | None = None
         self._surveys: dict[str, Survey] = {}
         self._vocabulary: Vocabulary | DumpError | None = None
 
@@ -199,10 +202,10 @@ class Reader:
     def compare(self, step: Step, left: int, right: int) -> None:
         self._ask(self._compare, step, left, right)
 
-    def pack(self, step: Step) -> None:
+    def pack(self, loaded: Loaded) -> None:
         """Work out a step's packing, a column at a time, whenever nothing else is asked; another step ends it."""
-        self._packing = step
-        self._soon(self._pack_next, step, distributions(step), [])
+        self._packing = loaded
+        self._soon(self._pack_next, loaded, distributions(loaded.step), [])
 
     def survey(self, step: Step, name: str) -> None:
         """Look at a field over the whole step of the sample opened last: some 0.3 s for 4.5 million tokens."""
@@ -276,7 +279,8 @@ class Reader:
             self._post(Failed(key, problem, tables.unreadable_step(files, error)))
             return
         groups = tables.groups(samples, evaluation=key.evaluation)
-        loaded = Loaded(key, step, samples, groups, tables.step_row(step, samples))
+        row = tables.step_row(step, samples)
+        loaded = Loaded(key, step, samples, groups, row, ranked(samples, groups, key.evaluation))
         self._recent.keep(loaded)
         self._post(loaded)
 
@@ -379,16 +383,17 @@ class Reader:
             return
         self._post(Compared(step.files.key, left, right, found))
 
-    def _pack_next(self, step: Step, coming: Iterator[Distribution], found: list[Distribution]) -> None:
-        if step is not self._packing or self._closed:
+    def _pack_next(self, loaded: Loaded, coming: Iterator[Distribution], found: list[Distribution]) -> None:
+        if loaded is not self._packing or self._closed:
             return
+        step = loaded.step
         try:
             found.append(next(coming))
-            self._soon(self._pack_next, step, coming, found)
+            self._soon(self._pack_next, loaded, coming, found)
         except StopIteration:
-            self._post(Packed(step, loads(step), found))
+            self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
         except Exception as error:  # a file that changed meanwhile, or a defect: what was found is shown
-            self._post(Packed(step, loads(step), found))
+            self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
             self._post(Unopened(f"the columns of the step can't all be read: {type(error).__name__}: {error}"))
 
     def _words(self) -> Vocabulary | None:

@@ -14,7 +14,6 @@ from textual.message import Message
 from dumptui.core import tables
 from dumptui.core.distribution import Distribution
 from dumptui.core.join import Step
-from dumptui.core.packing import left_out
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
@@ -26,6 +25,7 @@ from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 
 FIRST = "advantages"  # the column to look at first
+PACKING = ("#packing-shards", "#packing-micro", "#packing-left-out")
 
 
 class BatchPane(Vertical):
@@ -56,7 +56,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
     class PackingWanted(Message):
         """Somebody looks at the packing of a step."""
 
-        step: Step
+        loaded: Loaded
 
     def __init__(self) -> None:
         super().__init__(id="batch")
@@ -65,15 +65,15 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self.samples: list[Record] = []
         self.columns: list[Distribution] = []
         self._column = FIRST
-        self._step: Step | None = None
-        self._asked: Step | None = None
+        self._loaded: Loaded | None = None
+        self._asked: Loaded | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="batch-title")
         yield Table(id="files", empty="reading the step")
         yield Line(id="file-detail")
-        for name in ("shards", "micro", "left-out"):
-            yield Line(id=f"packing-{name}")
+        for name in PACKING:
+            yield Line(id=name[1:])
         yield Table(id="batch-columns", empty="reading the step")
         yield Bars(id="batch-bars")
         yield Table(id="batch-samples", empty="reading the step")
@@ -106,13 +106,10 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             keep_cursor=again,
         )
         self._show_file(self.query_one("#files", Table).cursor)
-        self._step = loaded.step
-        found = left_out(loaded.step, loaded.samples)
-        evaluation = loaded.key.evaluation
-        self.query_one("#packing-left-out", Line).say("" if evaluation else left_out_text(found, self.samples))
+        self._loaded = loaded
         if not again:
             self._show_columns([], "working out the columns")
-            for name in ("#packing-shards", "#packing-micro"):
+            for name in PACKING:
                 self.query_one(name, Line).say("")
         if self.display:
             self._want_packing()
@@ -121,16 +118,17 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
     def _want_packing(self) -> None:
         """What takes reading every token of the step is worked out once somebody looks."""
-        if self._step is not None and self._step is not self._asked:
-            self._asked = self._step
-            self.post_message(self.PackingWanted(self._step))
+        if self._loaded is not None and self._loaded is not self._asked:
+            self._asked = self._loaded
+            self.post_message(self.PackingWanted(self._loaded))
 
     def show_packed(self, packed: Packed) -> None:
-        if packed.step is not self._step:
+        if self._loaded is None or packed.step is not self._loaded.step:
             return
-        if not packed.step.files.key.evaluation:
-            self.query_one("#packing-shards", Line).say(shards_text(packed.loads))
-            self.query_one("#packing-micro", Line).say(micro_text(packed.loads))
+        if not self._loaded.key.evaluation:
+            told = shards_text(packed.loads), micro_text(packed.loads), left_out_text(packed.left_out, self.samples)
+            for name, text in zip(PACKING, told, strict=True):
+                self.query_one(name, Line).say(text)
         self._show_columns(packed.columns, "the step has no per-token columns")
 
     def _show_columns(self, found: list[Distribution], empty: str) -> None:
@@ -166,7 +164,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
     def clear(self, reason: str) -> None:
         """Nothing is known of the step."""
-        self.files, self.samples, self.trained, self._step, self.columns = [], [], [], None, []
+        self.files, self.samples, self.trained, self._loaded, self.columns = [], [], [], None, []
         self._say_empty(reason, "")
         for line in self.query(Line):
             line.say("")

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
-from dumptui.core.groups import Group, mean_passes, ranked
+from dumptui.core.groups import Group, mean_passes
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
@@ -61,6 +61,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         self.order: list[int] = []
         self._records: list[Record] = []
         self._loaded: Loaded | None = None
+        self._unseen = self._again = False
         self._arrangement = Arrangement()
 
     def compose(self) -> ComposeResult:
@@ -79,14 +80,23 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
     # The step --------------------------------------------------------------------------------------------------
 
     def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
-        self._loaded = loaded
+        self._loaded, self.groups = loaded, loaded.ranked
+        self._unseen, self._again = True, again
+        if self.display:
+            self._look()
+
+    def _look(self) -> None:
+        """Make the tables once somebody looks: it would keep other panes waiting, 20 ms of a step of 512 groups."""
+        loaded = self._loaded
+        if loaded is None or not self._unseen:
+            return
+        self._unseen = False
         self.samples = sample_records(loaded)
-        self.groups = ranked(loaded.samples, loaded.groups, loaded.key.evaluation)
         ends = finite_range([reward for group in self.groups for reward in group.rewards])
         self._records = [group_record(group, ends) for group in self.groups]
         self.query_one("#groups-title", Line).say(title(loaded, self.groups))
         self.table.empty = "the step has no samples"
-        self._show_groups(keep_cursor=again)
+        self._show_groups(keep_cursor=self._again)
 
     def clear(self, reason: str) -> None:
         """Nothing is known of the step."""
@@ -171,6 +181,9 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         return next((group for group in self.groups if position in group.members), None)
 
     def select_sample(self, position: int | None) -> None:
+        if not self.display:
+            return
+        self._look()
         for at, number in enumerate(self.order):
             group = self.groups[number]
             if position in group.members:
@@ -186,6 +199,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         self.set_class(self.members.has_focus, "-members")
 
     def enter(self) -> None:
+        self._look()
         (self.members if self.has_class("-members") else self.table).focus()
 
     def up(self) -> bool:

@@ -10,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from dumptui.core.groups import known_rewards
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.core.values import as_float
@@ -46,7 +45,7 @@ class Picture(Vertical):
         show, `current` is under the cursor of the table.
         """
         self._records = records
-        rewards = known_rewards(loaded.samples, loaded.key.evaluation)
+        rewards = {at: value for one in loaded.ranked for at, value in zip(one.members, one.rewards, strict=True)}
         points = [
             Point(at, length, reward, TRUNCATED if row["truncated"] else OTHER)
             for at in order
