@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from rich.console import RenderableType
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.widgets import ContentSwitcher
 
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
@@ -18,6 +18,7 @@ from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
+from dumptui.tui.desk import Desk
 from dumptui.tui.finder import Finder
 from dumptui.tui.memory import Memory
 from dumptui.tui.palette import Places
@@ -26,6 +27,7 @@ from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, place
 from dumptui.tui.panes.tokens import TokensPane
+from dumptui.tui.place import Place
 from dumptui.tui.reader import Found, Hits, Loaded, Opened, Surveyed, Unopened
 from dumptui.tui.steps import StepsApp
 from dumptui.tui.widgets.keys import KeyLine
@@ -47,7 +49,10 @@ class DumpTui(StepsApp):
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high"), (32, "-tall")]
     COMMANDS = App.COMMANDS | {Places}
     BINDINGS = [
-        *(Binding(str(at), f"pane('{name}')", PANES[name], show=False) for at, name in enumerate(PANES, 1)),
+        *(
+            Binding(str(at), f"pane('{name}')", PANES[name], show=False, id=f"app.{name}")
+            for at, name in enumerate(PANES, 1)
+        ),
         Binding("escape", "up", "Back", id="app.up"),
         Binding("n", "sample(1)", "Next", id="app.next-sample", tooltip="The next sample of the table"),
         Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
@@ -80,7 +85,9 @@ class DumpTui(StepsApp):
         super().__init__(run, key, summaries, workers, follow, bell)
         self.state = state or State(run.root, None)
         self._position: int | None = None  # of the sample that the Tokens pane shows, or waits for
-        self._asked_sample = sample
+        self._asked_sample: tuple[int | None, int] | None = sample
+        self._asked_place: Place | None = None  # its token is gone to once its sample is open
+        self.placed = (key, sample, pane) != (None, None, None)  # a place was asked for on the command line
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")
         self._below = "rollout"  # the pane from which the tokens were opened
 
@@ -91,15 +98,16 @@ class DumpTui(StepsApp):
             yield name
             yield Line(id="where")
             yield TabLine(PANES)
-        with ContentSwitcher(initial="rollout", id="panes"):
+        with Desk(initial="rollout", id="panes"):
             yield RolloutPane(list(self.run_.steps), Finder(self.reader), Memory(self.state))
             yield BatchPane()
             yield TokensPane()
             yield HealthPane()
         yield WaitLine(id="progress")
-        yield KeyLine()
+        yield KeyLine(lambda: self.desk.offer())
 
     def on_mount(self) -> None:
+        self.desk = self.query_one(Desk)
         self.rollout = self.query_one(RolloutPane)
         self.batch = self.query_one(BatchPane)
         self.tokens = self.query_one(TokensPane)
@@ -165,6 +173,7 @@ class DumpTui(StepsApp):
         try:
             if asked is not None:
                 self.rollout.select_sample(find_sample(self.loaded.step, *asked).position)
+                self.panes[self.pane].enter()
         except DumpError as error:
             self.notify(visible(str(error)), severity="error", markup=False)
         if self.pane == "tokens":
@@ -195,6 +204,7 @@ class DumpTui(StepsApp):
         self.rollout.select_sample(event.position)
         self.tokens.show_sample(event, place(self.loaded.step, event.position))
         self._show_pane("tokens")
+        self._go_to_token(event)
 
     @on(TokensPane.SurveyWanted)
     def _survey_wanted(self, event: TokensPane.SurveyWanted) -> None:
@@ -225,11 +235,35 @@ class DumpTui(StepsApp):
         elif position is not None:
             self.batch.select_sample(position)
 
+    # Places ----------------------------------------------------------------------------------------------------
+
+    def go(self, place: Place) -> None:
+        """Go to a place, as far as it is still there."""
+        if place.key not in self.run_.steps:
+            return self.notify(f"there is no {place.key} in this run", severity="warning", markup=False)
+        if self.loaded is None or place.key != self.loaded.key:
+            self.choose_step(place.key)
+        self._asked_sample, self._asked_place = place.sample, place
+        self._show_pane(place.pane if place.pane in PANES else "rollout")
+        if self.loaded is not None:
+            self._open_asked_sample()
+
+    def _go_to_token(self, event: Opened) -> None:
+        place, self._asked_place = self._asked_place, None
+        sample = event.view.sample
+        if place is not None and place.token is not None and place.sample == (sample.index, sample.occurrence):
+            self.tokens.go_to(place.token)
+
+    def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
+        if self.loaded is not None:
+            self.desk.remember()
+        super().exit(result, return_code, message)
+
     # Panes -----------------------------------------------------------------------------------------------------
 
     @property
     def pane(self) -> str:
-        return self.query_one("#panes", ContentSwitcher).current or "rollout"
+        return self.desk.current or "rollout"
 
     @on(TabLine.Chosen)
     def _tab_chosen(self, event: TabLine.Chosen) -> None:
@@ -254,7 +288,7 @@ class DumpTui(StepsApp):
     def _show_pane(self, name: str) -> None:
         if self.pane != "tokens":
             self._below = self.pane
-        self.query_one("#panes", ContentSwitcher).current = name
+        self.desk.current = name
         self.query_one(TabLine).active = name
         self.batch.select_sample(self.rollout.current)
         self.panes[name].enter()
