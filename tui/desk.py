@@ -1,25 +1,53 @@
-"""What a person does with what is on screen, in whatever pane: go back to where they were."""
+"""What a person does with what is on screen, in whatever pane: copy, export, come back to it."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual import work
 from textual.binding import Binding
 from textual.widgets import ContentSwitcher
 
+from dumptui.core.errors import DumpError
+from dumptui.core.sample import Sample
+from dumptui.core.text import clip, visible
+from dumptui.tui.command_line import CommandLine, command_line
+from dumptui.tui.copying import HINTS, copyable, fits, multiplexer
+from dumptui.tui.dialog import Choose
+from dumptui.tui.exporting import FORMS, LABELS, folder_for, write_new
+from dumptui.tui.output import plain, strict, to_json
 from dumptui.tui.place import Place, here
+from dumptui.tui.sheets import Sheet, sheet_of
 from dumptui.tui.widgets.keys import Entry
 
 if TYPE_CHECKING:
     from dumptui.tui.app import DumpTui
 
 VISIT = "visit"
+WITHOUT_SAMPLE = ("steps", "batch", "health")
+PREVIEW = 60  # cells of what would be copied
 
 
 class Desk(ContentSwitcher):
     """Holds the panes."""
 
     BINDINGS = [
+        Binding("y", "copy", "Copy", id="desk.copy", tooltip="Copy a cell, the row, the sample's text"),
+        Binding("e", "export", "Export", id="desk.export", tooltip="Write what is on screen to a file"),
+        Binding(
+            "colon",
+            "command",
+            "Command line",
+            key_display=":",
+            show=False,
+            id="desk.command",
+            tooltip="The command line that prints what is on screen",
+        ),
         Binding(
             "grave_accent",
             "visit",
@@ -37,6 +65,97 @@ class Desk(ContentSwitcher):
 
         assert isinstance(self.app, DumpTui)
         return self.app
+
+    def say(self, text: str, *, problem: bool = False) -> None:
+        """In place of what was said before, which would cover the panes with it."""
+        self.app.clear_notifications()
+        self.notify(visible(text), severity="warning" if problem else "information", markup=False)
+
+    def _sheet(self) -> Sheet | None:
+        sheet = sheet_of(self.dumptui)
+        if sheet is None:
+            self.say("there is nothing here yet", problem=True)
+        return sheet
+
+    # Copying ---------------------------------------------------------------------------------------------------
+
+    def action_copy(self) -> None:
+        if (sheet := self._sheet()) is None:
+            return
+        texts = self._texts(sheet)
+
+        def chosen(at: str | None) -> None:
+            if at is not None:
+                self.copy(*texts[int(at)])
+
+        choices = [(str(at), f"{visible(name):<22} {preview(text)}") for at, (name, text) in enumerate(texts)]
+        self.app.push_screen(Choose("copy", choices), chosen)
+
+    def _texts(self, sheet: Sheet) -> list[tuple[str, str]]:
+        """What can be copied of what is on screen, each with its name."""
+        found = [] if sheet.row is None else [("the row", to_json(sheet.row))]
+        sample = None if sheet.view in WITHOUT_SAMPLE else self._sample()
+        if sample is not None:
+            found += [("the response", sample.response), ("the prompt", prompt(sample))]
+        found.append(("the command line", self._command_line(sheet)))
+        return found + [(name, str(plain(value))) for name, value in (sheet.row or {}).items() if value is not None]
+
+    def _sample(self) -> Sample | None:
+        app = self.dumptui
+        position = None if app.loaded is None else app.rollout.current
+        return None if app.loaded is None or position is None else app.loaded.step.samples[position]
+
+    def copy(self, name: str, text: str) -> None:
+        """To the clipboard; to a file what is longer than terminals take."""
+        text = copyable(text)
+        if not fits(text):
+            self._save("dumptui-copy", "txt", lambda: text, f"{name} is more than terminals take: ")
+            return
+        self.app.copy_to_clipboard(text)
+        hint = HINTS.get(multiplexer(os.environ), "")
+        self.say(f"copied {name}" + f"; {hint}" * bool(hint))
+
+    # Files -----------------------------------------------------------------------------------------------------
+
+    def action_export(self) -> None:
+        if (sheet := self._sheet()) is None:
+            return
+
+        def chosen(form: str | None) -> None:
+            if form is not None:
+                self._save(sheet.name, form, lambda: FORMS[form](sheet))
+
+        self.app.push_screen(Choose(f"export to {sheet.name} as", list(LABELS.items())), chosen)
+
+    @work
+    async def _save(self, stem: str, suffix: str, text: Callable[[], str], why: str = "") -> None:
+        """Write a file, in the thread that reads: `text` may have to."""
+
+        def save() -> Path:
+            return write_new(folder_for(self.dumptui.run_), stem, suffix, text())
+
+        try:
+            path = await asyncio.wrap_future(self.dumptui.reader.submit(save))
+        except (OSError, DumpError) as error:
+            self.say(f"nothing is written: {error}", problem=True)
+        else:
+            self.say(f"{why}written to {path}")
+
+    # The command line ------------------------------------------------------------------------------------------
+
+    def _command_line(self, sheet: Sheet) -> str:
+        return command_line(self.dumptui.run_, sheet, self.dumptui.reader.reward_key)
+
+    def action_command(self) -> None:
+        if (sheet := self._sheet()) is None:
+            return
+        line = self._command_line(sheet)
+
+        def answered(copy: bool | None) -> None:
+            if copy:
+                self.copy("the command line", line)
+
+        self.app.push_screen(CommandLine(line), answered)
 
     # Places ----------------------------------------------------------------------------------------------------
 
@@ -60,6 +179,15 @@ class Desk(ContentSwitcher):
 
     def action_visit(self) -> None:
         if self.visit is None:
-            self.notify("there was no visit before this one", markup=False)
+            self.say("there was no visit before this one")
         else:
             self.dumptui.go(self.visit)
+
+
+def prompt(sample: Sample) -> str:
+    """Chat messages as JSON."""
+    return sample.prompt if isinstance(sample.prompt, str) else json.dumps(strict(sample.prompt), ensure_ascii=False)
+
+
+def preview(text: str) -> str:
+    return clip(visible(" ".join(text[: 4 * PREVIEW].split())), PREVIEW)

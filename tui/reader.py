@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
 import numpy as np
 from textual.message import Message
@@ -33,6 +34,7 @@ from dumptui.core.workers import Workers
 from dumptui.tui.widgets.flow import Flow
 from dumptui.tui.widgets.frame import FINE_MARK, MARK
 
+T = TypeVar("T")
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
 
 
@@ -200,6 +202,14 @@ class Reader:
         self._summaries.reward_key = name
         self._recent = Recent()
 
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Do something between two reads."""
+        return self._pool.submit(call)
+
+    @property
+    def reward_key(self) -> str | None:
+        return self._summaries.reward_key
+
     def abandon(self) -> None:
         self._ask(lambda: None)
 
@@ -277,7 +287,7 @@ class Reader:
         if step is not self._step:
             self._step, self._surveys = step, {}
         try:
-            view = view_sample(step, position, self._words())
+            view = view_sample(step, position, self.words())
             flow = flow_of(view)
         except Exception as error:  # a file that changed meanwhile, or a defect: it costs the sample only
             problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
@@ -324,7 +334,8 @@ class Reader:
         except Exception as error:  # a defect: it costs the step only
             raise DumpError(str(key), f"can't be searched: {type(error).__name__}: {error}") from error
 
-    def _words(self) -> Vocabulary | None:
+    def words(self) -> Vocabulary | None:
+        """What token ids mean, read at the first call."""
         if self._vocabulary is None:
             try:
                 self._vocabulary = Vocabulary.load(self.run.tokenizer)

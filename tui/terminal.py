@@ -28,6 +28,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from dumptui.core.text import visible
+from dumptui.tui.copying import clipboard_sequence
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -128,6 +129,11 @@ class TerminalApp(App[None]):
 
     def on_resize(self) -> None:
         self._terminal.forget()  # terminals shift and wrap what they show when they are resized, also there and back
+
+    def copy_to_clipboard(self, text: str) -> None:
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(clipboard_sequence(text, os.environ))
 
     async def _shutdown(self) -> None:
         self._leaving = True
