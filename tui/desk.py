@@ -16,6 +16,7 @@ from textual.widgets import ContentSwitcher
 from dumptui.core.errors import DumpError
 from dumptui.core.sample import Sample
 from dumptui.core.text import clip, visible
+from dumptui.tui.bookmarks import Bookmarks, Note, note_of, set_bookmark
 from dumptui.tui.command_line import CommandLine, command_line
 from dumptui.tui.copying import HINTS, copyable, fits, multiplexer
 from dumptui.tui.dialog import Choose
@@ -47,6 +48,16 @@ class Desk(ContentSwitcher):
             show=False,
             id="desk.command",
             tooltip="The command line that prints what is on screen",
+        ),
+        Binding("B", "bookmark", "Bookmark", show=False, id="desk.bookmark", tooltip="Mark this place with a note"),
+        Binding(
+            "apostrophe",
+            "bookmarks",
+            "Bookmarks",
+            key_display="'",
+            show=False,
+            id="desk.bookmarks",
+            tooltip="Go to a place that was marked",
         ),
         Binding(
             "grave_accent",
@@ -176,6 +187,23 @@ class Desk(ContentSwitcher):
         place = here(self.dumptui)
         if place != Place(self.dumptui.newest):
             self.dumptui.state.put(VISIT, place.to_json())
+
+    def action_bookmark(self) -> None:
+        state, place = self.dumptui.state, here(self.dumptui)
+
+        def noted(note: str | None) -> None:
+            if note is not None:
+                set_bookmark(state, place, note)
+                self.say(state.problem or f"marked {place}; ' lists the bookmarks", problem=state.problem is not None)
+
+        self.app.push_screen(Note(place, note_of(state, place)), noted)
+
+    def action_bookmarks(self) -> None:
+        def chosen(place: Place | None) -> None:
+            if place is not None:
+                self.dumptui.go(place)
+
+        self.app.push_screen(Bookmarks(self.dumptui.state, self.visit), chosen)
 
     def action_visit(self) -> None:
         if self.visit is None:
