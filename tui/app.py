@@ -63,6 +63,7 @@ class DumpTui(StepsApp):
         Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
         Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
         Binding("q", "quit", "Quit", id="app.quit"),
+        Binding("ctrl+p", "command_palette", "Everything", show=False, priority=True, id="app.palette"),
         Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
     ]
 

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from dumptui.core.state import State
 from dumptui.core.text import visible
+from dumptui.tui.dialog import Listing
 from dumptui.tui.place import Place
 
 NAME = "bookmarks"
@@ -80,16 +81,11 @@ class Note(ModalScreen[str | None]):
         self.dismiss(event.value)
 
 
-class Bookmarks(ModalScreen[Place | None]):
+class Bookmarks(Listing[Place]):
     """The bookmarks of the run, after the place of the last visit; the answer is where to go."""
 
     BINDINGS = [
-        Binding("escape,q", "dismiss(None)", "Leave", id="bookmarks.leave"),
         Binding("d,delete", "delete", "Delete", id="bookmarks.delete"),
-        Binding("j", "move('cursor_down')", "Down", show=False, id="bookmarks.down"),
-        Binding("k", "move('cursor_up')", "Up", show=False, id="bookmarks.up"),
-        Binding("g", "move('first')", "First", show=False, id="bookmarks.first"),
-        Binding("G", "move('last')", "Last", show=False, id="bookmarks.last"),
     ]
 
     def __init__(self, state: State, visit: Place | None) -> None:
@@ -126,9 +122,6 @@ class Bookmarks(ModalScreen[Place | None]):
         if at is not None and not (self.visit is not None and at == 0):
             set_bookmark(self.state, self.places[at], None)
             self._show(at)
-
-    async def action_move(self, how: str) -> None:
-        await self.query_one(OptionList).run_action(how)
 
 
 def label(mark: Bookmark) -> str:

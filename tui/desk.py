@@ -21,6 +21,7 @@ from dumptui.tui.command_line import CommandLine, command_line
 from dumptui.tui.copying import HINTS, copyable, fits, multiplexer
 from dumptui.tui.dialog import Choose
 from dumptui.tui.exporting import FORMS, LABELS, folder_for, write_new
+from dumptui.tui.keymap import all_bindings, clashes, keys_file, read_keymap
 from dumptui.tui.output import plain, strict, to_json
 from dumptui.tui.place import Place, here
 from dumptui.tui.sheets import Sheet, sheet_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 VISIT = "visit"
 WITHOUT_SAMPLE = ("steps", "batch", "health")
+PROBLEMS, READING = 5, 15.0  # of the file of keys, how many are told at once, and for how many seconds
 PREVIEW = 60  # cells of what would be copied
 
 
@@ -87,6 +89,15 @@ class Desk(ContentSwitcher):
         if sheet is None:
             self.say("there is nothing here yet", problem=True)
         return sheet
+
+    def _take_keymap(self) -> None:
+        keymap, problems = read_keymap(keys_file(), all_bindings())
+        if keymap:
+            self.app.set_keymap({name: ",".join(keys) for name, keys in keymap.items()})
+            problems += clashes(self.screen, keymap)
+        if problems:
+            told = "\n".join(problems[:PROBLEMS])
+            self.call_after_refresh(self.app.notify, told, severity="warning", markup=False, timeout=READING)
 
     # Copying ---------------------------------------------------------------------------------------------------
 
@@ -171,6 +182,7 @@ class Desk(ContentSwitcher):
     # Places ----------------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
+        self._take_keymap()
         self.visit = Place.from_json(self.dumptui.state.get(VISIT))
 
     def offer(self) -> Entry | None:
@@ -179,7 +191,10 @@ class Desk(ContentSwitcher):
         begun = app.placed or app.tokens.opened is not None or self.current != "rollout"
         if begun or self.visit is None or self.visit.key not in app.run_.steps:
             return None
-        binding = next(one for _, one in self._bindings if one.id == "desk.visit")
+        active = (one.binding for one in self.screen.active_bindings.values())
+        binding = next((one for one in active if one.id == "desk.visit"), None)
+        if binding is None:
+            return None
         return Entry(binding.key, app.get_key_display(binding), f"back to {self.visit}")
 
     def remember(self) -> None:

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from dumptui.core.text import cell_width
 
 GAP = 2
+LAST = "app.help"  # also when it was remapped
 
 
 class Entry(NamedTuple):
@@ -64,7 +65,8 @@ class KeyLine(Widget):
     def entries(self) -> list[Entry]:
         shown = {one.binding.action: one.binding for one in self.screen.active_bindings.values() if one.binding.show}
         found = [
-            Entry(binding.key, self.app.get_key_display(binding), binding.description) for binding in shown.values()
+            Entry(binding.key, self.app.get_key_display(binding), binding.description)
+            for binding in sorted(shown.values(), key=lambda binding: binding.id == LAST)
         ]
         offered = self._offer()
         return fitting(found if offered is None else [offered, *found], self.size.width)
