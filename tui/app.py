@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from rich.console import RenderableType
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.screen import Screen
 
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
@@ -21,7 +23,7 @@ from dumptui.core.workers import Workers
 from dumptui.tui.desk import Desk
 from dumptui.tui.finder import Finder
 from dumptui.tui.memory import Memory
-from dumptui.tui.palette import Places
+from dumptui.tui.palette import Actions, Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.panes.rollout import RolloutPane
@@ -47,7 +49,7 @@ class DumpTui(StepsApp):
     CSS_PATH = "dumptui.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high"), (32, "-tall")]
-    COMMANDS = App.COMMANDS | {Places}
+    COMMANDS = App.COMMANDS | {Places, Actions}
     BINDINGS = [
         *(
             Binding(str(at), f"pane('{name}')", PANES[name], show=False, id=f"app.{name}")
@@ -314,6 +316,10 @@ class DumpTui(StepsApp):
         self._position = self.tokens.position
         if self._position is not None:
             self.rollout.select_sample(self._position)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Of Textual's own those that no key of ours stands for."""
+        yield from (one for one in super().get_system_commands(screen) if one.title in ("Theme", "Screenshot"))
 
     def action_help(self) -> None:
         if self.screen.query(HELP):
