@@ -204,11 +204,13 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     workers = Workers() if unknown >= WORTH_WORKERS else None  # before Textual starts its threads
 
     from dumptui.tui.app import DumpTui
+    from dumptui.tui.themes import begin_with_theme
 
     sys.setswitchinterval(TURN)
     follow = Follow(run.root, run=run) if args.follow else None
     state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell, state)
+    begin_with_theme(app)
     app.run()
     summaries.save()
     return app.return_code or 0

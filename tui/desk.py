@@ -25,6 +25,7 @@ from dumptui.tui.keymap import all_bindings, clashes, keys_file, read_keymap
 from dumptui.tui.output import plain, strict, to_json
 from dumptui.tui.place import Place, here
 from dumptui.tui.sheets import Sheet, sheet_of
+from dumptui.tui.themes import keep_theme
 from dumptui.tui.widgets.keys import Entry
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ class Desk(ContentSwitcher):
 
     def on_mount(self) -> None:
         self._take_keymap()
+        self.app.theme_changed_signal.subscribe(self, lambda theme: keep_theme(theme.name))
         self.visit = Place.from_json(self.dumptui.state.get(VISIT))
 
     def offer(self) -> Entry | None:
