@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from textual.message import Message
@@ -37,6 +37,7 @@ from dumptui.tui.widgets.frame import FINE_MARK, MARK
 Answer: TypeAlias = Callable[[Vocabulary | None], Message]
 """What the reader thread is asked to work out, given the tokenizer of the run."""
 
+T = TypeVar("T")
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
 
 
@@ -208,6 +209,14 @@ class Reader:
         self._summaries.reward_key = name
         self._recent = Recent()
 
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Do something between two reads."""
+        return self._pool.submit(call)
+
+    @property
+    def reward_key(self) -> str | None:
+        return self._summaries.reward_key
+
     def abandon(self) -> None:
         self._ask(lambda: None)
 
@@ -285,7 +294,7 @@ class Reader:
         if step is not self._step:
             self._step, self._surveys = step, {}
         try:
-            view = view_sample(step, position, self._words())
+            view = view_sample(step, position, self.words())
             flow = flow_of(view)
         except Exception as error:  # a file that changed meanwhile, or a defect: it costs the sample only
             problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
@@ -334,12 +343,13 @@ class Reader:
 
     def _answer(self, answer: Answer) -> None:
         try:
-            self._post(answer(self._words()))
+            self._post(answer(self.words()))
         except Exception as error:  # as for a sample that is opened
             problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
             self._post(Unopened(f"the sample can't be shown: {problem}"))
 
-    def _words(self) -> Vocabulary | None:
+    def words(self) -> Vocabulary | None:
+        """What token ids mean, read at the first call."""
         if self._vocabulary is None:
             try:
                 self._vocabulary = Vocabulary.load(self.run.tokenizer)

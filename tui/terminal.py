@@ -24,10 +24,12 @@ from textual.binding import Binding
 from textual.css.query import NoMatches
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 from textual.strip import Strip
 
 from dumptui.core.text import visible
+from dumptui.tui.copying import clipboard_sequence
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -128,6 +130,17 @@ class TerminalApp(App[None]):
 
     def on_resize(self) -> None:
         self._terminal.forget()  # terminals shift and wrap what they show when they are resized, also there and back
+
+    def copy_to_clipboard(self, text: str) -> None:
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(clipboard_sequence(text, os.environ))
+
+    def watch_theme(self) -> None:
+        """For NO_COLOR Textual has a filter that fits the first theme; with an ansi theme it makes black on black."""
+        if self.no_color:
+            others = [one for one in self._filters if not isinstance(one, (NoColor, Monochrome))]
+            self._filters = [*others, NoColor() if self.native_ansi_color else Monochrome()]
 
     async def _shutdown(self) -> None:
         self._leaving = True

@@ -17,6 +17,7 @@ from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.panes.samples import SampleChosen, count, sample_records, sample_style
 from dumptui.tui.reader import Loaded
+from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 
@@ -45,6 +46,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self.files: list[Record] = []
         self.trained: list[int] = []
         self.samples: list[Record] = []
+        self._loaded: Loaded | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="batch-title")
@@ -61,6 +63,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             }
             for row in tables.batch(loaded.step)
         ]
+        self._loaded = loaded
         self.samples = sample_records(loaded)
         self.trained = [at for at, row in enumerate(self.samples) if row["trained"]]
         self.query_one("#batch-title", Line).say(summary(loaded.step))
@@ -83,7 +86,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
     def clear(self, reason: str) -> None:
         """Nothing is known of the step."""
-        self.files, self.samples, self.trained = [], [], []
+        self.files, self.samples, self.trained, self._loaded = [], [], [], None
         self._say_empty(reason, "")
         for table in self.query(Table):
             table.show([], 0, lambda at: [])
@@ -112,6 +115,15 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             if row["reason"]:
                 text.append(f" · {visible(str(row['reason']))}", "bold")
         self.query_one("#file-detail", Line).say(text)
+
+    def sheet(self) -> Sheet | None:
+        if self._loaded is None:
+            return None
+        files, samples = self.query_one("#files", Table), self.query_one("#batch-samples", Table)
+        if samples.has_focus:
+            rows = [self._loaded.samples[at] for at in self.trained]
+            return table_sheet("samples", self._loaded.key, rows, samples.cursor)
+        return table_sheet("batch", self._loaded.key, tables.batch(self._loaded.step), files.cursor)
 
     @on(Table.Selected, "#batch-samples")
     def _sample_selected(self, event: Table.Selected) -> None:

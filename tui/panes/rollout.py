@@ -25,6 +25,7 @@ from dumptui.tui.panes.samples_side import SamplesSide
 from dumptui.tui.panes.steps_side import StepsSide
 from dumptui.tui.questions import ask_filter, ask_pattern, ask_step, read_step
 from dumptui.tui.reader import Loaded
+from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.table import Table
 
 
@@ -181,6 +182,16 @@ and **G** goes to the oldest.
         (self.table if self.has_class("-samples") else self.steps).focus()
 
     # Samples ---------------------------------------------------------------------------------------------------
+
+    def sheet(self) -> Sheet | None:
+        if not self.has_class("-samples"):
+            known = [self.rows.get(key, key._asdict()) for key in self.left.keys]
+            return table_sheet("steps", None, known, self.steps.cursor)
+        loaded = self.right.loaded
+        if loaded is None:
+            return None
+        rows = [loaded.samples[at] for at in self.order]
+        return table_sheet("samples", loaded.key, rows, self.table.cursor, self.right.arrangement.where)
 
     def select_sample(self, position: int) -> None:
         self.add_class("-samples")

@@ -85,6 +85,11 @@ class TokenView(Vertical):
     def view(self) -> SampleView | None:
         return None if self.opened is None else self.opened.view
 
+    @property
+    def token(self) -> int:
+        """The position of the token under the cursor, counted from the start of the prompt."""
+        return self.query_one("#text", Heatmap).cursor
+
     def go_to(self, position: int) -> None:
         """Put the cursor on a token of the sample on show, by its absolute position; beyond the ends is the end."""
         self.heat.goto(position)
