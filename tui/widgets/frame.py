@@ -96,11 +96,11 @@ class Layout(NamedTuple):
 
 
 def lay_out(view: View, width: int, rows: int) -> Layout:
-    """A gutter is left out where it would take more than a third of the line."""
+    """The gutters are left out where the wider one would take more than a third of the room."""
     left, right = y_labels(view.left, rows), y_labels(view.right, rows)
     gutter = 1 + max(map(cell_width, left.values()), default=0)
     right_gutter = 1 + max(map(cell_width, right.values())) if right else 0
-    if width - gutter - right_gutter < 2 * (gutter + right_gutter):
+    if width - gutter - right_gutter < 2 * max(gutter, right_gutter):
         gutter = right_gutter = 0
     return Layout(gutter, width - gutter - right_gutter, right_gutter, left, right)
 
