@@ -45,13 +45,17 @@ class Picture:
         return spanned(x if self.x_range is None else self.x_range, pad=1.0)
 
     def view(self, window: Range | None = None) -> View | None:
-        """The axes over a `window` of the x axis, all of it by default; None if there is nothing finite to draw."""
+        """The axes over a `window` of the x axis, all of it by default; None if there is nothing finite to draw.
+
+        Over a window without values, the y axes are those of all of it.
+        """
         x = window or self.full_x()
         if x is None:
             return None
         left, right = self._seen("left", x), self._seen("right", x)
         if left is None and right is None:
-            return None
+            whole = self.view() if window else None
+            return whole and whole._replace(x=x)
         return View(x, left if left is None or self.y_range is None else spanned(self.y_range), right)
 
     def _seen(self, axis: str, x: Range) -> Range | None:
