@@ -16,6 +16,7 @@ from dumptui.tui.panes.samples import count
 
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; nothing shows all samples"
 PATTERN_HINT = "a regular expression, found in prompt, response and messages; (?i) before it ignores case"
+TOKENS_HINT = "a regular expression, found also across tokens; (?i) before it ignores case; nothing ends the search"
 _STEP = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECASE)
 
 
@@ -37,15 +38,15 @@ def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) 
     return Ask("show samples where", check, value=value, hint=FILTER_HINT, names=names, history=history)
 
 
-def ask_pattern(title: str, value: str, history: Sequence[str] = ()) -> Ask:
+def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str = PATTERN_HINT) -> Ask:
     async def check(text: str) -> str:
         from dumptui.core.search import check_pattern
 
         await polars_there()
         await asyncio.to_thread(check_pattern, text)  # one that is too large takes 0.7 s
-        return PATTERN_HINT
+        return hint
 
-    return Ask(title, check, value=value, hint=PATTERN_HINT, history=history)
+    return Ask(title, check, value=value, hint=hint, history=history)
 
 
 def ask_step(keys: Sequence[StepKey], current: StepKey) -> Ask:

@@ -27,7 +27,7 @@ from dumptui.core.step_summary import is_whole, summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.survey import Survey, surveying
 from dumptui.core.tables import Record
-from dumptui.core.token_search import BadPattern, find
+from dumptui.core.token_search import find
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import SampleView, view_sample
 from dumptui.core.workers import Workers
@@ -326,8 +326,8 @@ class Reader:
     def _search(self, view: SampleView, pattern: str) -> None:
         try:
             self._post(Hits(view, pattern, find(view.texts, pattern)))
-        except BadPattern as error:
-            self._post(Hits(view, pattern, [], str(error)))
+        except DumpError as error:
+            self._post(Hits(view, pattern, [], error.problem))
 
     def _passages(self, key: StepKey) -> list[list[Passage]]:
         files = self._files(key)

@@ -113,7 +113,7 @@ class TokenView(Vertical):
         self.search.begin(self.search.pattern)
         self.heat.empty = "the sample has no tokens"
         if not again:
-            self.chart.plot.window = None
+            self.chart.begin(opened.view)
         with self.app.batch_update():
             self._show_statistic(self._first_cursor(opened, again=again))
             self.query_one("#tokens-title", Line).say(title(opened.view, place))
