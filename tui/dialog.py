@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
@@ -16,8 +18,18 @@ from textual.widgets.option_list import Option
 
 from dumptui.tui.columns import Shown
 
+Answer = TypeVar("Answer")
 
-class Choose(ModalScreen[str | None]):
+
+class Dialog(ModalScreen[Answer]):
+    """Over the screen until it is answered, or left."""
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """What was typed ahead, such as a second enter, arrives when it is answered already: nothing is left to do."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class Choose(Dialog[str | None]):
     """One of several; the answer is its key, None when left."""
 
     BINDINGS = [
@@ -64,7 +76,7 @@ class ChooseMore(Choose):
         self.query_one(OptionList).action_select()
 
 
-class Pick(ModalScreen[Shown | None]):
+class Pick(Dialog[Shown | None]):
     """Any of several; the answer is a list of their keys, "all" or "default", or None when left."""
 
     BINDINGS = [
