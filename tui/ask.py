@@ -10,12 +10,12 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import Input
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
+from dumptui.tui.dialog import Dialog
 from dumptui.tui.widgets.line import Line
 
 Check = Callable[[str], Awaitable[str]]
@@ -81,7 +81,7 @@ class Entry(Input):
         return "".join(char for char in value if char.isprintable())
 
 
-class Ask(ModalScreen[str | None]):
+class Ask(Dialog[str | None]):
     """The answer is the text, None when left. Up and down go through what was typed before."""
 
     AUTO_FOCUS = ""

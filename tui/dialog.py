@@ -8,6 +8,7 @@ from typing import TypeVar
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
@@ -20,7 +21,15 @@ from dumptui.tui.columns import Shown
 Answer = TypeVar("Answer")
 
 
-class Listing(ModalScreen[Answer | None]):
+class Dialog(ModalScreen[Answer]):
+    """Over the screen until it is answered, or left."""
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """What was typed ahead, such as a second enter, arrives when it is answered already: nothing is left to do."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class Listing(Dialog[Answer | None]):
     """A list over the screen, gone through as the tables are; the answer is None when it is left."""
 
     BINDINGS = [

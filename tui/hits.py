@@ -9,10 +9,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from dumptui.core.run import StepKey
 from dumptui.core.text import visible
+from dumptui.tui.dialog import Dialog
 from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.panes.samples import count
 from dumptui.tui.widgets.line import Line
@@ -26,7 +26,7 @@ COLUMNS = [
 ]
 
 
-class HitsScreen(ModalScreen[StepKey | None]):
+class HitsScreen(Dialog[StepKey | None]):
     """The answer is the step to open, None when left; leaving ends the search."""
 
     BINDINGS = [Binding("escape,q", "dismiss(None)", "Leave", id="hits.leave")]

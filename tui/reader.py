@@ -414,6 +414,9 @@ class Reader:
         self._soon(self._scan_next)
 
     def _row(self, key: StepKey) -> tuple[Record, bool]:
+        recent = self._recent.get(self._files(key))
+        if recent is not None:
+            return recent.row, True
         try:
             step, samples = self._read(key, lambda done, total: None, brief=True)
             return tables.step_row(step, samples), is_whole(step)

@@ -110,9 +110,13 @@ class TerminalApp(App[None]):
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self._repaint)
         if isinstance(self._driver, LinuxDriver):
+            # All by the event loop: Textual's own handlers stop and start the driver between any two bytecodes, and
+            # wait for ever when those are inside of the queue of what is to be written.
+            loop = asyncio.get_running_loop()
             for number in ENDINGS:
-                asyncio.get_running_loop().add_signal_handler(number, partial(self._end, self._driver, number))
-            signal.signal(signal.SIGCONT, partial(resume, self._driver))
+                loop.add_signal_handler(number, partial(self._end, self._driver, number))
+            loop.add_signal_handler(signal.SIGTSTP, self._driver._sigtstp_application)
+            loop.add_signal_handler(signal.SIGCONT, partial(resume, self._driver))
 
     def _end(self, driver: LinuxDriver, number: signal.Signals) -> None:
         if not os.isatty(driver.fileno):
@@ -160,7 +164,7 @@ class TerminalApp(App[None]):
         self.panic(Text(f"dumptui: {what}{where}: a defect of dumptui, please report it"))
 
 
-def resume(driver: LinuxDriver, *_: object) -> None:
+def resume(driver: LinuxDriver) -> None:
     """Go on after a stop. A signal to go on that follows none, as after a hang-up, would start the driver twice."""
     if driver._must_signal_resume:
         driver._sigcont_application()
