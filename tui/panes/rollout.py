@@ -89,7 +89,7 @@ and **G** goes to the oldest.
         self.like, self.select_step, self.next_step = self.left.like, self.left.select, self.left.go
         self.summarise, self.grow, self.show_steps = self.left.summarise, self.left.grow, self.left.show
         self.show_wait, self.next_sample = self.right.show_wait, self.right.go
-
+        # How they were looked at last.
         self.left.set_reactive(StepsSide.shown, memory.shown("steps"))
         self.right.set_reactive(SamplesSide.shown, memory.shown("samples"))
         self.right.set_reactive(SamplesSide.arrangement, Arrangement(memory.sort))
