@@ -21,13 +21,12 @@ from dumptui.tui.widgets.line import Line
 Check = Callable[[str], Awaitable[str]]
 """What to say of a text, such as how much it finds; raises DumpError for one that can't be taken."""
 
+MOST = 12  # words that are offered at a time
+_WORD = re.compile(r"[^\W\d]\w*$")
+
 
 async def anything(text: str) -> str:
     return ""
-
-
-_WORD = re.compile(r"[^\W\d]\w*$")
-MOST = 12  # words that are offered at a time
 
 
 class Words(Suggester):
@@ -158,7 +157,8 @@ class Ask(Dialog[str | None]):
         return True
 
     def _tell(self, text: Text) -> None:
-        self.query_one("#ask-says", Line).say(text)
+        if self.is_current:  # it may have been left while a text was checked
+            self.query_one("#ask-says", Line).say(text)
 
     @on(Input.Submitted)
     async def _submitted(self, event: Input.Submitted) -> None:

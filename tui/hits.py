@@ -27,7 +27,7 @@ COLUMNS = [
 
 
 class HitsScreen(Dialog[StepKey | None]):
-    """The answer is the step to open, None when left; leaving ends the search."""
+    """The answer is the step to open, None when left. Who gets it has to stop the finder, or to give it other work."""
 
     BINDINGS = [Binding("escape,q", "dismiss(None)", "Leave", id="hits.leave")]
 
@@ -51,9 +51,6 @@ class HitsScreen(Dialog[StepKey | None]):
         self.table.focus()
         self._show()
         self.finder.find(self.keys, self.pattern, self.post_message)
-
-    def on_unmount(self) -> None:
-        self.finder.stop()
 
     @on(Searched)
     def _searched(self, event: Searched) -> None:

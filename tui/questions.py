@@ -1,17 +1,22 @@
-"""What is asked on the line at the bottom: a filter, a pattern to search, the number of a step."""
+"""What is asked of a person about steps and samples: on the line at the bottom, or as a choice."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dumptui.core.errors import DumpError
 from dumptui.core.run import StepKey
+from dumptui.core.sample import Sample
 from dumptui.core.tables import Record
+from dumptui.core.text import visible
+from dumptui.tui import columns
 from dumptui.tui.arrangement import LABELS, Arrangement
 from dumptui.tui.ask import Ask
+from dumptui.tui.dialog import Choose, ChooseMore, Pick
+from dumptui.tui.memory import FIELDS
 from dumptui.tui.panes.samples import count
 
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; nothing shows all samples"
@@ -76,3 +81,34 @@ def read_step(text: str, evaluation: bool) -> StepKey:
         raise DumpError("step", "give the number of a step, such as 12, or of an eval, such as eval 8")
     kind = (match[1] or "").lower()
     return StepKey(int(match[2]), kind.startswith("e") if kind else evaluation)
+
+
+# Choices ---------------------------------------------------------------------------------------------------------
+
+
+def choose_sort(shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
+    title = "sort the samples by" + " (space: behind the others)" * bool(sort)
+    choices = [described(field) for field in columns.chosen_fields(columns.SAMPLES, shown)]
+    return ChooseMore(title, choices, sort[0][0] if sort else None)
+
+
+def pick_columns(table: str, shown: columns.Shown) -> Pick:
+    """`table` is "samples" or "steps"; its first column is always there."""
+    fields = FIELDS[table]
+    picked = [field.key for field in columns.chosen_fields(fields, shown)]
+    return Pick(f"columns of the {table}", [described(field) for field in fields[1:]], picked)
+
+
+def described(field: columns.Field) -> tuple[str, str]:
+    return field.key, f"{field.label:<8}  {field.tip}"
+
+
+def reward_names(samples: Sequence[Sample]) -> list[str]:
+    """The entries of rewards that are dicts."""
+    rewards = [sample.reward for sample in samples if isinstance(sample.reward, Mapping)]
+    return list(dict.fromkeys(str(name) for reward in rewards for name in reward))
+
+
+def choose_reward_key(names: Sequence[str]) -> Choose:
+    """The answer is the place of the name, as names may be anything."""
+    return Choose("take as the reward", [(str(at), visible(name)) for at, name in enumerate(names)])

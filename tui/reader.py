@@ -22,7 +22,7 @@ from dumptui.core.follow import Follow, Look
 from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step, load
 from dumptui.core.run import Run, StepFiles, StepKey
-from dumptui.core.search import Passage, passages, read_messages, read_passages
+from dumptui.core.search import Passage, passages_of, read_passages
 from dumptui.core.step_summary import is_whole, summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.survey import Survey, surveying
@@ -331,10 +331,10 @@ class Reader:
 
     def _passages(self, key: StepKey) -> list[list[Passage]]:
         files = self._files(key)
-        if (recent := self._recent.get(files)) is not None:
-            messages = read_messages(files)
-            return [passages(sample, messages) for sample in recent.step.samples]
+        recent = self._recent.get(files)
         try:
+            if recent is not None:
+                return passages_of(files, recent.step.samples)
             return read_passages(files, lambda done, total: self._check())
         except (Abandoned, DumpError):
             raise
