@@ -49,6 +49,11 @@ class Peers:
         return bool((self.positions >= 0).any())
 
     @property
+    def missing(self) -> list[int]:
+        """The context-parallel ranks of which no file is there."""
+        return sorted(set(range(self.cp_size)) - set(self.cp_ranks)) if self.problem is None else []
+
+    @property
     def caveats(self) -> list[str]:
         """What is to be said of everything that is placed by this layout."""
         return [f"layout inferred (cp {self.cp_size})"] if self.inferred else []

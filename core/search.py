@@ -6,20 +6,15 @@ run meanwhile. Python's `re` does neither. The price is that there is no look-ar
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
 from dumptui.core.filter_words import encodable
 from dumptui.core.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Sample, read_rollout
-from dumptui.core.values import as_int
-
-Messages: TypeAlias = Mapping[tuple[int | None, int], object]
-"""The messages of the trajectory file by index and occurrence of their sample."""
+from dumptui.core.sidecar import Sidecar, choose
 
 AROUND = 300  # bytes of text kept on each side of a hit
 DEEPEST = 20  # levels of nesting in which texts are looked for
@@ -69,44 +64,36 @@ def read_passages(files: StepFiles, on_read: OnRead | None = None) -> list[list[
         raise DumpError(str(files.key), "has no rollout file")
     key = files.key
     read = partial(read_rollout, step=key.step, evaluation=key.evaluation, on_read=on_read)
-    messages = read_messages(files)
-    return [passages(sample, messages) for sample in read_file(files.rollout.path, read).samples]
+    return passages_of(files, read_file(files.rollout.path, read).samples)
 
 
-def read_messages(files: StepFiles) -> Messages:
-    """Of the trajectory file of a step, if there is one; a line that is no JSON object is left out."""
-    found: dict[tuple[int | None, int], object] = {}
+def passages_of(files: StepFiles, samples: Sequence[Sample]) -> list[list[Passage]]:
+    """`samples` are those of the step, to which its trajectory file has messages."""
+    messages = [sample.metadata.get("messages") for sample in samples]
+    recorded = read_recorded(files, samples)
+    return [passages(sample, both) for sample, *both in zip(samples, messages, recorded, strict=True)]
+
+
+def read_recorded(files: StepFiles, samples: Sequence[Sample]) -> list[object]:
+    """The messages of each sample in the trajectory file, None where it has none."""
     if files.trajectory is None:
-        return found
-    seen: Counter[int | None] = Counter()
+        return [None] * len(samples)
+    siblings: dict[int | None, list[Sample]] = {}
+    for sample in samples:
+        siblings.setdefault(sample.index, []).append(sample)
     try:
-        with open(files.trajectory.path, "rb") as lines:
-            for row in filter(None, map(read_row, lines)):
-                index, occurrence = as_int(row.get("sample_index")), as_int(row.get("sample_occurrence"))
-                found[index, seen[index] if occurrence is None else occurrence] = row.get("messages")
-                seen[index] += 1
-    except OSError:  # which the Health pane tells; the rollout file says most of it again
-        pass
-    return found
+        sidecar = Sidecar.scan(files.trajectory.path)
+        rows = {index: sidecar.rows(index) for index in siblings}
+    except DumpError:  # which the Health pane tells; the rollout file says most of it again
+        return [None] * len(samples)
+    found = [choose(rows[sample.index], siblings[sample.index], sample)[0] for sample in samples]
+    return [None if row is None else row.get("messages") for row in found]
 
 
-def read_row(line: bytes) -> dict[str, object] | None:
-    try:
-        row = json.loads(line.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
-
-
-def passages(sample: Sample, messages: Messages) -> list[Passage]:
+def passages(sample: Sample, messages: object) -> list[Passage]:
     """Each text once, under the first part that has it."""
-    parts = {
-        "prompt": sample.prompt,
-        "response": sample.response,
-        "messages": [sample.metadata.get("messages"), messages.get((sample.index, sample.occurrence))],
-    }
     found: dict[str, str] = {}
-    for part, value in parts.items():
+    for part, value in (("prompt", sample.prompt), ("response", sample.response), ("messages", messages)):
         for text in texts(value):
             found.setdefault(text, part)
     return [Passage(part, text) for text, part in found.items()]

@@ -15,13 +15,18 @@ from dumptui.core.text import visible
 LIMIT = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
 
 
-def state_folder() -> Path | None:
-    """$XDG_STATE_HOME/dumptui, by default ~/.local/state/dumptui; None for a user without a home."""
-    given = os.environ.get("XDG_STATE_HOME", "")
+def xdg_folder(variable: str, default: str) -> Path | None:
+    """dumptui's folder in that of a variable, by default in `default` of the home; None for a user without one."""
+    given = os.environ.get(variable, "")
     if os.path.isabs(given):  # others are to be ignored, by the XDG specification
         return Path(given) / "dumptui"
     home = os.path.expanduser("~")
-    return Path(home) / ".local" / "state" / "dumptui" if os.path.isabs(home) else None
+    return Path(home, default, "dumptui") if os.path.isabs(home) else None
+
+
+def state_folder() -> Path | None:
+    """$XDG_STATE_HOME/dumptui, by default ~/.local/state/dumptui."""
+    return xdg_folder("XDG_STATE_HOME", ".local/state")
 
 
 class State:

@@ -169,18 +169,22 @@ def coverage(step: Step) -> Record:
 
 
 def train_reason(step: Step) -> str | None:
-    """Why samples are without train data; None when all have it or none should."""
-    without = len(step.samples) - step.trained
-    if step.files.key.evaluation or not without:
+    """Why samples are without train data, or without a part of it; None when all have it or none should."""
+    if step.files.key.evaluation:
         return None
-    if not step.files.shards:
+    without = len(step.samples) - step.trained
+    if without and not step.files.shards:
         return "no train files"
     said = []
-    if step.orphans:
+    if without and step.orphans:
         said.append(EARLIER_ATTEMPT if step.files.outdated else "the train files have rows of other samples")
-    said.append(f"{without} of {len(step.samples)} samples have no train row")
-    said += [str(error.path.rsplit("/", 1)[-1]) + ": " + error.problem for error in step.broken]
-    return "; ".join(said)
+    if without:
+        said.append(f"{without} of {len(step.samples)} samples have no train row")
+        said += [str(error.path.rsplit("/", 1)[-1]) + ": " + error.problem for error in step.broken]
+    lost = {
+        f"cp rank {rank} of {peers.cp_size} missing" for peers in step.peers if peers.joined for rank in peers.missing
+    }
+    return "; ".join(said + sorted(lost)) or None
 
 
 # Steps ----------------------------------------------------------------------------------------------------------

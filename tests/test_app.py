@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import pytest_asyncio
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import HelpPanel, OptionList
 
@@ -372,6 +373,19 @@ async def test_help_palette_and_dialogs_open_and_close(session: Session) -> None
     assert len(app.screen_stack) == 1
     await click(pilot, KeyLine, app.query_one(KeyLine).render().plain.index("s Sort") + 1, 0)
     await until_shown(pilot, "sort the samples by")
+
+
+async def test_a_dialog_that_is_answered_twice_is_answered_once(session: Session) -> None:
+    app, pilot = session
+    await go(pilot, "s")
+    await until_shown(pilot, "sort the samples by")
+    for name in ("enter", "enter", "escape"):  # as fast as they can be typed
+        event = Key(name, None)
+        event.set_sender(app)
+        app.post_message(event)
+    await until(pilot, lambda: len(app.screen_stack) == 1)
+    await press(pilot, "down")
+    assert app._exception is None and not app._exit
 
 
 async def test_q_quits_also_from_the_help(demo: Path) -> None:

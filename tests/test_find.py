@@ -192,6 +192,11 @@ async def test_the_whole_run_is_searched_step_by_step(root: Path) -> None:
         await closed(pilot)
         await until_shown(pilot, "step 0 > · 8 of 8 samples · /(in step [01]|of eval)/ in 8")
         assert app.rollout.table.has_focus
+        await type_in(pilot, "ctrl+f", "of 1 in", "enter")
+        await until_shown(pilot, "3 samples in 4 of 4 steps searched")
+        await press(pilot, "end", "enter")
+        await closed(pilot)
+        await until_shown(pilot, "step 0 > · 1 of 8 samples · /of 1 in/ in 1")
 
 
 async def test_a_run_that_says_it_nowhere_or_can_not_be_read(root: Path) -> None:

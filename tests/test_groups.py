@@ -164,7 +164,12 @@ async def test_from_groups_to_members_to_tokens_and_back(demo: Path) -> None:
         await go(pilot, "down")
         assert under_cursor(app.groups.table)[:2] == ["17", "+---"]
         await until_shown(pilot, "group 17 · 4 members, best first", "group 17 · pass@1 0.25")
-        await go(pilot, "enter", "down", "enter")
+        await press(pilot, ":")
+        await until_shown(pilot, "--print groups --step 2")
+        await go(pilot, "escape", "enter", "down")
+        await press(pilot, ":")
+        await until_shown(pilot, "--print samples --step 2")
+        await go(pilot, "escape", "enter")
         await until_shown(pilot, "sample 69 · step 2")
         await go(pilot, "escape")
         assert app.pane == "groups" and app.groups.members.has_focus

@@ -38,10 +38,10 @@ def write(root: Path, step: int, **how: Any) -> None:
     write_step(root, step, [sample(4 * step + at, group_index=step) for at in range(4)], LAYOUT, **how)
 
 
-def write_bad(root: Path, step: int) -> None:
+def write_bad(root: Path, step: int, **how: Any) -> None:
     samples = [sample(4 * step + at, group_index=step, status="truncated") for at in range(4)]
     worse = [[value - 0.5 for value in one["rollout_log_probs"]] for one in samples]
-    write_step(root, step, samples, LAYOUT, truth={"log_probs": worse})
+    write_step(root, step, samples, LAYOUT, truth={"log_probs": worse}, **how)
 
 
 def forget(root: Path, step: int) -> None:
@@ -289,11 +289,16 @@ def test_a_bell_rings_once_for_each_step_that_turns_bad(root: Path, tmp_path: Pa
     write_bad(root, 0)
     with Terminal(root, "--follow", "--bell", env={"XDG_CACHE_HOME": str(tmp_path / "cache")}) as terminal:
         terminal.until("step 0, 1 of 1", "4 samples", "!0")
-        for step, bad in ((1, True), (2, False)):
-            (write_bad if bad else write)(root, step)
-            terminal.until(f"step {step}, {step + 1} of {step + 1}", "4 samples")
-            terminal.settle()
-            assert bells(terminal) == 1
+        write_bad(root, 1, drop={0})
+        terminal.until("step 1, 2 of 2", "train 2/4", "1 train file ·")
+        write_bad(root, 1)
+        terminal.wait(lambda: "|Δ| 0.5" in terminal.text and "train 2/4" not in terminal.text, "whole step")
+        write(root, 2)
+        terminal.until("step 2, 3 of 3", "4 samples")
+        terminal.settle()
+        assert bells(terminal) == 1
+        terminal.hang_up()
+        assert terminal.process.wait(DEADLINE) == 128 + signal.SIGHUP
 
 
 def bells(terminal: Terminal) -> int:

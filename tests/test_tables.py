@@ -143,3 +143,12 @@ def test_a_row_a_train_file(tmp_path: Path) -> None:
     assert [(row["cp_rank"], row["dp_shard"], row["rows"]) for row in rows[:3]] == [(0, 0, 2), (0, 0, 2), (1, 0, 2)]
     broken = rows[-1]
     assert (broken["file"], broken["rank"], broken["state"], broken["rows"]) == ("0_6.pt", 6, "unreadable", None)
+
+
+def test_a_lost_slice_makes_a_step_partial_and_is_told_in_its_row(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(0, response_len=40)], Layout(cp=2), drop={1})
+    row = step_row(read(tmp_path))
+    assert (row["state"], row["train_samples"], row["reason"]) == ("partial", 1, "cp rank 1 of 2 missing")
+    write_step(tmp_path, 0, [sample(0, response_len=40)], Layout(cp=2))
+    row = step_row(read(tmp_path))
+    assert (row["state"], row["reason"]) == ("ok", None)

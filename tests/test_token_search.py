@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.token_search import BadPattern, find
+from dumptui.core.errors import DumpError
+from dumptui.core.token_search import find
 from dumptui.core.tokens import CONTINUES
 
 TEXTS = ["The", " cat", " sat", ".", "\n", " 🙂", CONTINUES, CONTINUES, " x"]
@@ -37,10 +38,10 @@ def test_hits_are_whole_tokens(pattern: str, hits: list[range]) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "reason"),
-    [("(", "unclosed group"), ("[a", "unclosed character class"), ("(?=a)", "look-around"), ("a{9999}{9999}", "limit")],
+    [("(", "unclosed group"), ("[a", "unclosed character class"), ("(?=a)", "look-around"), ("a{9999}{9999}", "10 MB")],
 )
 def test_what_is_no_pattern_is_told_in_a_few_words(pattern: str, reason: str) -> None:
-    with pytest.raises(BadPattern, match=reason) as caught:
+    with pytest.raises(DumpError, match=reason) as caught:
         find(TEXTS, pattern)
     assert "\n" not in str(caught.value)
 

@@ -322,7 +322,8 @@ async def test_a_bad_pattern_is_told_in_a_sentence(session: Session) -> None:
     app, pilot = session
     await press(pilot, "/")
     await answer(pilot, "(")
-    await until_shown(pilot, "/(/ is no regular expression: unclosed group")
+    await until_shown(pilot, "the pattern can't be read: unclosed group")
+    await press(pilot, "escape")
     assert app.tokens.search.pattern == ""
 
 
@@ -357,9 +358,17 @@ async def test_zoom_survives_another_statistic_and_ends_with_the_sample(session:
     assert plot.window is None
     await press(pilot, "+", "0")
     assert plot.window is None
-    await press(pilot, "+", "n")
+    await press(pilot, "+", "+", "n")
     await until_shown(pilot, "sample 71")
-    assert plot.window is None
+    await until(pilot, lambda: plot.window is None or plot.window[1] == len(shown(app).texts) - 1)
+
+
+async def test_a_long_prompt_takes_a_third_of_the_chart(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(0, prompt_len=5000, response_len=100), sample(1)])
+    async with opened(tmp_path, 0) as (app, pilot):
+        assert app.tokens.chart.plot.window == (4950, 5099)
+        await press(pilot, "0")
+        await until(pilot, lambda: lines(app)[-2].split()[0] == "0")
 
 
 # Sizes ------------------------------------------------------------------------------------------------------------

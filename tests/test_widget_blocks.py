@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from dumptui.core.text import cell_width
 from dumptui.core.wrapping import Lines, wrap
 from dumptui.tui.widgets.blocks import Blocks
 from dumptui.tui.widgets.folds import SHORT, SPARE, Block, Folds, Passage
-from tests.screen import lines, press, text, until_shown
+from tests.screen import lines, press, text, until, until_shown
 
 
 def block(title: str, *texts: str, folded: bool = False, label: str = "") -> Block:
@@ -144,6 +146,34 @@ async def test_a_click_folds_and_unfolds() -> None:
         await until_shown(pilot, "row 18")
         await pilot.click(Blocks, offset=(5, 0))
         await until_shown(pilot, "▸ first")
+
+
+async def test_a_search_unfolds_and_goes_from_hit_to_hit() -> None:
+    rows = "\n".join(f"row {at}" for at in range(40))
+    page = Page(
+        block("first", "nothing"), block("second", rows, label="part"), block("third", "ROW 33 too", folded=True)
+    )
+    async with page.run_test(size=(60, 12), notifications=True) as pilot:
+        await until_shown(pilot, "▾ second")
+        await press(pilot, "slash", *"row", "space", *"33", "enter")
+        await until_shown(pilot, "│ row 33")
+        await press(pilot, "semicolon")
+        await until_shown(pilot, "▾ third", "ROW 33 too")
+        assert page.query_one(Blocks).current == 2
+        await press(pilot, "comma")
+        await until(pilot, lambda: page.query_one(Blocks).current == 1)
+        await press(pilot, "slash", *["backspace"] * 6, *"xyz", "enter")
+        await until_shown(pilot, "nothing is found")
+
+
+@given(st.lists(st.text(alphabet="ab \n世", max_size=80), min_size=1, max_size=3), st.integers(4, 30), st.booleans())
+def test_a_hit_is_in_the_row_that_is_told(texts: list[str], width: int, fold: bool) -> None:
+    folds = folded(block("x", "first"), block("y", *texts, label="part", folded=fold), width=width)
+    for hit in folds.hits(re.compile("a")):
+        assert hit.block == 1 or hit.passage == 0
+        row = folds.row_of(hit)
+        line = folds.blocks[hit.block].passages[hit.passage].text.lines[hit.line]
+        assert line.startswith(folds.row(row)[1].text) and folds.row(row)[0] == hit.block
 
 
 @pytest.mark.parametrize("size", [(40, 12), (120, 40)])

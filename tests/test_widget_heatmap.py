@@ -41,7 +41,7 @@ class HeatmapApp(App[None]):
     def compose(self) -> ComposeResult:
         yield self.heatmap
 
-    def on_heatmap_scrolled(self) -> None:
+    def on_shaded_text_scrolled(self) -> None:
         self.scrolls += 1
 
     def on_heatmap_moved(self, message: Heatmap.Moved) -> None:

@@ -122,6 +122,17 @@ async def test_the_wheel_zooms_about_the_mouse_and_pans_with_shift() -> None:
         assert app.plot.window[0] > window[0]
 
 
+async def test_a_window_without_values_keeps_the_axes() -> None:
+    app = ZoomApp()
+    async with app.run_test(size=(60, 8)) as pilot:
+        half = Series("y", np.arange(100), np.where(np.arange(100) < 50, np.nan, np.arange(100)))
+        await drawn(app, pilot, half, cursor=10)
+        app.plot.zoom(0.2)
+        await pilot.pause()
+        assert app.lines()[0].startswith("99┤")
+        assert app.lines()[-1].split() == ["8", "^10", "28"]
+
+
 async def test_two_axes_have_their_own_ends() -> None:
     app = ZoomApp()
     async with app.run_test(size=(60, 6)) as pilot:

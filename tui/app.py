@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
+from rich.console import RenderableType
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.widgets import ContentSwitcher
+from textual.screen import Screen
 
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
@@ -18,10 +20,11 @@ from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
+from dumptui.tui.desk import Desk
 from dumptui.tui.dialog import Choose
 from dumptui.tui.finder import Finder
 from dumptui.tui.memory import Memory
-from dumptui.tui.palette import Places
+from dumptui.tui.palette import Actions, Places
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.conversation import ConversationPane
 from dumptui.tui.panes.groups import GroupsPane
@@ -30,6 +33,7 @@ from dumptui.tui.panes.pair import PairPane, Partner, choice_text, first_choice,
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, place
 from dumptui.tui.panes.tokens import TokensPane
+from dumptui.tui.place import Place
 from dumptui.tui.reader import Compared, Found, Hits, Loaded, Opened, Packed, Surveyed, Unopened
 from dumptui.tui.sample_app import SAMPLE_PANES, SampleApp
 from dumptui.tui.widgets.keys import KeyLine
@@ -56,9 +60,12 @@ class DumpTui(SampleApp):
     CSS_PATH = "dumptui.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high"), (32, "-tall")]
-    COMMANDS = App.COMMANDS | {Places}
+    COMMANDS = App.COMMANDS | {Places, Actions}
     BINDINGS = [
-        *(Binding(str(at), f"pane('{name}')", PANES[name], show=False) for at, name in enumerate(PANES, 1)),
+        *(
+            Binding(str(at), f"pane('{name}')", PANES[name], show=False, id=f"app.{name}")
+            for at, name in enumerate(PANES, 1)
+        ),
         Binding("escape", "up", "Back", id="app.up"),
         Binding("n", "sample(1)", "Next", id="app.next-sample", tooltip="The next sample of the table"),
         Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
@@ -70,6 +77,7 @@ class DumpTui(SampleApp):
         Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
         Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
         Binding("q", "quit", "Quit", id="app.quit"),
+        Binding("ctrl+p", "command_palette", "Everything", show=False, priority=True, id="app.palette"),
         Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
     ]
 
@@ -94,7 +102,9 @@ class DumpTui(SampleApp):
         self._position: int | None = None  # of the sample that is shown, or waited for, in
         self._opening = "tokens"  # this pane
         self._stale: set[str] = set()  # panes whose sample was read before its step was read again
-        self._asked_sample = sample
+        self._asked_sample: tuple[int | None, int] | None = sample
+        self._asked_place: Place | None = None  # its token is gone to once its sample is open
+        self.placed = (key, sample, pane) != (None, None, None)  # a place was asked for on the command line
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")
         self._below = "rollout"  # the pane from which a sample was opened
         self._beside = "rollout"  # the pane from which two samples were compared
@@ -107,7 +117,7 @@ class DumpTui(SampleApp):
             yield name
             yield Line(id="where")
             yield TabLine(PANES)
-        with ContentSwitcher(initial="rollout", id="panes"):
+        with Desk(initial="rollout", id="panes"):
             yield RolloutPane(list(self.run_.steps), Finder(self.reader), Memory(self.state))
             yield BatchPane()
             yield TokensPane()
@@ -116,9 +126,10 @@ class DumpTui(SampleApp):
             yield GroupsPane()
             yield PairPane()
         yield WaitLine(id="progress")
-        yield KeyLine()
+        yield KeyLine(lambda: self.desk.offer())
 
     def on_mount(self) -> None:
+        self.desk = self.query_one(Desk)
         self.rollout = self.query_one(RolloutPane)
         self.batch = self.query_one(BatchPane)
         self.tokens = self.query_one(TokensPane)
@@ -197,6 +208,7 @@ class DumpTui(SampleApp):
         try:
             if asked is not None:
                 self.rollout.select_sample(find_sample(self.loaded.step, *asked).position)
+                self.panes[self.pane].enter()
         except DumpError as error:
             self.notify(visible(str(error)), severity="error", markup=False)
         if self.pane in SAMPLE_PANES:
@@ -246,6 +258,7 @@ class DumpTui(SampleApp):
         self.tokens.show_sample(event, place(self.loaded.step, event.position))
         if (token := self.take_token()) is not None:
             self.tokens.go_to(token)
+        self._go_to_token(event)
 
     @on(TokensPane.SurveyWanted)
     def _survey_wanted(self, event: TokensPane.SurveyWanted) -> None:
@@ -330,11 +343,35 @@ class DumpTui(SampleApp):
             self.batch.select_sample(position)
             self.groups.select_sample(position)
 
+    # Places ----------------------------------------------------------------------------------------------------
+
+    def go(self, place: Place) -> None:
+        """Go to a place, as far as it is still there."""
+        if place.key not in self.run_.steps:
+            return self.notify(f"there is no {place.key} in this run", severity="warning", markup=False)
+        if self.loaded is None or place.key != self.loaded.key:
+            self.choose_step(place.key)
+        self._asked_sample, self._asked_place = place.sample, place
+        self._show_pane(place.pane if place.pane in PANES else "rollout")
+        if self.loaded is not None:
+            self._open_asked_sample()
+
+    def _go_to_token(self, event: Opened) -> None:
+        place, self._asked_place = self._asked_place, None
+        sample = event.view.sample
+        if place is not None and place.token is not None and place.sample == (sample.index, sample.occurrence):
+            self.tokens.go_to(place.token)
+
+    def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
+        if self.loaded is not None:
+            self.desk.remember()
+        super().exit(result, return_code, message)
+
     # Panes -----------------------------------------------------------------------------------------------------
 
     @property
     def pane(self) -> str:
-        return self.query_one("#panes", ContentSwitcher).current or "rollout"
+        return self.desk.current or "rollout"
 
     @on(TabLine.Chosen)
     def _tab_chosen(self, event: TabLine.Chosen) -> None:
@@ -364,7 +401,7 @@ class DumpTui(SampleApp):
     def _show_pane(self, name: str) -> None:
         if self.pane not in SAMPLE_PANES:
             self._below = self.pane
-        self.query_one("#panes", ContentSwitcher).current = name
+        self.desk.current = name
         self.query_one(TabLine).active = name
         self.batch.select_sample(self.rollout.current)
         self.groups.select_sample(self.rollout.current)
@@ -394,6 +431,10 @@ class DumpTui(SampleApp):
         self._position = self._position_in(self.pane)
         if self._position is not None and self.pane in SAMPLE_PANES:
             self.rollout.select_sample(self._position)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Of Textual's own those that no key of ours stands for."""
+        yield from (one for one in super().get_system_commands(screen) if one.title in ("Theme", "Screenshot"))
 
     def action_help(self) -> None:
         if self.screen.query(HELP):

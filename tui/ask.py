@@ -10,24 +10,23 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import Input
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
+from dumptui.tui.dialog import Dialog
 from dumptui.tui.widgets.line import Line
 
 Check = Callable[[str], Awaitable[str]]
 """What to say of a text, such as how much it finds; raises DumpError for one that can't be taken."""
 
+MOST = 12  # words that are offered at a time
+_WORD = re.compile(r"[^\W\d]\w*$")
+
 
 async def anything(text: str) -> str:
     return ""
-
-
-_WORD = re.compile(r"[^\W\d]\w*$")
-MOST = 12  # words that are offered at a time
 
 
 class Words(Suggester):
@@ -81,7 +80,7 @@ class Entry(Input):
         return "".join(char for char in value if char.isprintable())
 
 
-class Ask(ModalScreen[str | None]):
+class Ask(Dialog[str | None]):
     """The answer is the text, None when left. Up and down go through what was typed before."""
 
     AUTO_FOCUS = ""
@@ -158,7 +157,8 @@ class Ask(ModalScreen[str | None]):
         return True
 
     def _tell(self, text: Text) -> None:
-        self.query_one("#ask-says", Line).say(text)
+        if self.is_current:  # it may have been left while a text was checked
+            self.query_one("#ask-says", Line).say(text)
 
     @on(Input.Submitted)
     async def _submitted(self, event: Input.Submitted) -> None:

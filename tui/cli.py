@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Seconds until a reading thread lets the screen's go on: with Python's own 5 ms, a wake-up waits 2 ms in place of 0.2.
 TURN = 0.0005
-VIEWS = ("steps", "samples", "groups", "batch", "tokens", "conversation", "facts", "health", "metrics", "lanes")
+VIEWS = ("steps", "samples", "groups", "batch", "tokens", "conversation", "facts", "health", "metrics", "lanes", "keys")
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
 
@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # where the locale is not UTF-8
     parser = make_parser()
     args = parser.parse_args(argv)
+    if args.print == "keys":
+        return print_keys(args)
     if args.demo == (args.run is not None):
         parser.error("give a RUN folder, or --demo for a generated one")
     if args.follow and args.print not in (None, "steps"):
@@ -63,6 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
+def print_keys(args: argparse.Namespace) -> int:
+    from dumptui.tui import keymap
+    from dumptui.tui.printing import write
+
+    rows = keymap.rows()
+    return write(args, rows, {"rows": rows})
+
+
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, without the usage."""
@@ -73,6 +83,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="dumptui",
         description="A terminal viewer for the debug dumps of reinforcement-learning runs of language models.",
+        epilog="Keys are remapped by `id = keys` lines in XDG_CONFIG_HOME/dumptui/keys; --print keys lists the ids.",
     )
     parser.add_argument(
         "run",
@@ -196,11 +207,13 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     workers = Workers() if unknown >= WORTH_WORKERS else None  # before Textual starts its threads
 
     from dumptui.tui.app import DumpTui
+    from dumptui.tui.themes import begin_with_theme
 
     sys.setswitchinterval(TURN)
     follow = Follow(run.root, run=run) if args.follow else None
     state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell, state)
+    begin_with_theme(app)
     app.run()
     summaries.save()
     return app.return_code or 0

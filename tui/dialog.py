@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
@@ -16,15 +18,37 @@ from textual.widgets.option_list import Option
 
 from dumptui.tui.columns import Shown
 
+Answer = TypeVar("Answer")
 
-class Choose(ModalScreen[str | None]):
-    """One of several; the answer is its key, None when left."""
+
+class Dialog(ModalScreen[Answer]):
+    """Over the screen until it is answered, or left."""
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """What was typed ahead, such as a second enter, arrives when it is answered already: nothing is left to do."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class Listing(Dialog[Answer | None]):
+    """A list over the screen, gone through as the tables are; the answer is None when it is left."""
 
     BINDINGS = [
-        Binding("escape,q", "dismiss(None)", "Leave", id="choose.leave"),
-        Binding("j", "down", show=False, id="choose.down"),
-        Binding("k", "up", show=False, id="choose.up"),
+        Binding("escape,q", "dismiss(None)", "Leave", id="list.leave"),
+        Binding("j", "move('cursor_down')", "Down", show=False, id="list.down"),
+        Binding("k", "move('cursor_up')", "Up", show=False, id="list.up"),
+        Binding("ctrl+d", "move('page_down')", "Page down", show=False, id="list.page-down"),
+        Binding("ctrl+u", "move('page_up')", "Page up", show=False, id="list.page-up"),
+        Binding("g", "move('first')", "First", show=False, id="list.first"),
+        Binding("G", "move('last')", "Last", show=False, id="list.last"),
     ]
+
+    async def action_move(self, how: str) -> None:
+        """`how` is an action of the list."""
+        await self.query_one(OptionList).run_action(how)
+
+
+class Choose(Listing[str]):
+    """One of several; the answer is its key."""
 
     def __init__(self, title: str, choices: Sequence[tuple[str, str]], current: str | None = None) -> None:
         super().__init__()
@@ -46,12 +70,6 @@ class Choose(ModalScreen[str | None]):
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option.id)
 
-    def action_down(self) -> None:
-        self.query_one(OptionList).action_cursor_down()
-
-    def action_up(self) -> None:
-        self.query_one(OptionList).action_cursor_up()
-
 
 class ChooseMore(Choose):
     """A choice that can also be put behind those made before: `more` tells so, once it is made."""
@@ -64,17 +82,14 @@ class ChooseMore(Choose):
         self.query_one(OptionList).action_select()
 
 
-class Pick(ModalScreen[Shown | None]):
+class Pick(Listing[Shown]):
     """Any of several; the answer is a list of their keys, "all" or "default", or None when left."""
 
     BINDINGS = [
         Binding("space", "turn", "On or off", id="pick.turn"),
         Binding("enter", "done", "Done", priority=True, id="pick.done"),
-        Binding("escape,q", "dismiss(None)", "Leave", id="pick.leave"),
         Binding("a", "dismiss('all')", "All", id="pick.all"),
         Binding("d", "dismiss('default')", "Default", id="pick.default"),
-        Binding("j", "down", show=False, id="pick.down"),
-        Binding("k", "up", show=False, id="pick.up"),
     ]
 
     def __init__(self, title: str, choices: Sequence[tuple[str, str]], picked: Collection[str]) -> None:
@@ -108,9 +123,3 @@ class Pick(ModalScreen[Shown | None]):
 
     def action_done(self) -> None:
         self.dismiss([key for key, _ in self.choices if key in self.picked])
-
-    def action_down(self) -> None:
-        self.query_one(OptionList).action_cursor_down()
-
-    def action_up(self) -> None:
-        self.query_one(OptionList).action_cursor_up()

@@ -9,10 +9,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from dumptui.core.run import StepKey
 from dumptui.core.text import visible
+from dumptui.tui.dialog import Dialog
 from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.panes.samples import count
 from dumptui.tui.widgets.line import Line
@@ -26,8 +26,8 @@ COLUMNS = [
 ]
 
 
-class HitsScreen(ModalScreen[StepKey | None]):
-    """The answer is the step to open, None when left; leaving ends the search."""
+class HitsScreen(Dialog[StepKey | None]):
+    """The answer is the step to open, None when left. Who gets it has to stop the finder, or to give it other work."""
 
     BINDINGS = [Binding("escape,q", "dismiss(None)", "Leave", id="hits.leave")]
 
@@ -51,9 +51,6 @@ class HitsScreen(ModalScreen[StepKey | None]):
         self.table.focus()
         self._show()
         self.finder.find(self.keys, self.pattern, self.post_message)
-
-    def on_unmount(self) -> None:
-        self.finder.stop()
 
     @on(Searched)
     def _searched(self, event: Searched) -> None:

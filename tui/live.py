@@ -33,24 +33,22 @@ class Live:
         self._ring = ring
         self._look: Look | None = None
         self._newest = 0.0
-        self._quiet: set[StepKey] = set()  # steps that a bell would tell of, had it not already
+        self._written: set[StepKey] = set()  # since the run is followed
         self._rung: set[StepKey] = set()
 
     def grew(self, event: Grew) -> None:
         self._look, self._newest = event.look, event.newest
-        self._quiet.update(event.look.changed)
+        self._written.update(event.look.changed)
 
     def moved(self, newest: bool) -> None:
         """The user chose a step, the newest or another one, or something in it."""
         self.following = self.on and newest
 
     def rings(self, rows: Mapping[StepKey, Record]) -> bool:
-        """Whether a step turned bad; those that were there before are not told."""
-        if not self._ring:
-            return False
-        bad = {key for key, row in rows.items() if key in self._quiet and alarms(row)}
-        self._quiet -= bad
-        return bool(bad)
+        """Whether a step turned bad: once for each, and for none that was there before and not touched since."""
+        bad = {key for key, row in rows.items() if key in self._written - self._rung and alarms(row)}
+        self._rung |= bad
+        return self._ring and bool(bad)
 
     def step_to_open(self, rows: Mapping[StepKey, Record], current: StepKey) -> StepKey | None:
         """The newest of these steps, where it has samples to show and is newer than the one on screen."""

@@ -1,12 +1,16 @@
-"""The command palette: every step of the run, and the panes."""
+"""The command palette: every step of the run, every pane, every bookmark, and whatever a key does here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from dumptui.core.text import visible
+from dumptui.tui.bookmarks import bookmarks
 
 if TYPE_CHECKING:
     from dumptui.tui.app import DumpTui
@@ -14,8 +18,14 @@ if TYPE_CHECKING:
 PANE_HELP = "the same place seen another way"
 
 
+class Entry(NamedTuple):
+    label: str
+    go: Callable[[], object]
+    help: str | None = None
+
+
 class Places(Provider):
-    """An entry for every step and eval there is, such as "Go to step 12", and for every pane."""
+    """An entry for every step and eval there is, such as "Go to step 12", for every pane, and for every bookmark."""
 
     @property
     def dumptui(self) -> DumpTui:
@@ -24,25 +34,66 @@ class Places(Provider):
         assert isinstance(self.app, DumpTui)
         return self.app
 
-    def _steps(self) -> Iterator[tuple[str, Callable[[], object]]]:
+    def _steps(self) -> Iterator[Entry]:
         for key in reversed(self.dumptui.run_.steps):
-            yield f"Go to {key}", partial(self.dumptui.rollout.select_step, key)
+            yield Entry(f"Go to {key}", partial(self.dumptui.rollout.select_step, key))
 
-    def _panes(self) -> Iterator[tuple[str, Callable[[], object]]]:
+    def _panes(self) -> Iterator[Entry]:
         from dumptui.tui.app import PANES
 
         for name, label in PANES.items():
-            yield f"Pane: {label}", partial(self.dumptui.action_pane, name)
+            yield Entry(f"Pane: {label}", partial(self.dumptui.action_pane, name), PANE_HELP)
+
+    def _bookmarks(self) -> Iterator[Entry]:
+        for mark in bookmarks(self.dumptui.state):
+            yield Entry(visible(f"Bookmark: {mark.note or mark.place}"), partial(self.dumptui.go, mark.place))
 
     async def discover(self) -> Hits:
         app = self.dumptui
         newest = partial(app.rollout.select_step, app.newest)
-        yield DiscoveryHit(f"Go to the newest step, {app.newest.step}", newest, help="the last on disk")
-        for label, go in self._panes():
-            yield DiscoveryHit(label, go, help=PANE_HELP)
+        yield discovered(Entry(f"Go to the newest step, {app.newest.step}", newest, "the last on disk"))
+        for entry in (*self._panes(), *self._bookmarks()):
+            yield discovered(entry)
 
     async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for label, go in [*self._steps(), *self._panes()]:
-            if (score := matcher.match(label)) > 0:
-                yield Hit(score, matcher.highlight(label), go)
+        for entry in (*self._steps(), *self._panes(), *self._bookmarks()):
+            if hit := found(self, query, entry):
+                yield hit
+
+
+class Actions(Provider):
+    """An entry for every key that does something where the palette was opened, with the key."""
+
+    def _actions(self, *, shown: bool) -> Iterator[Entry]:
+        """Those of the line of keys, or the others."""
+        done = {"command_palette", "dismiss(None)"}
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            wanted = binding.show is shown and not binding.system and bool(binding.description)
+            if wanted and binding.action not in done:
+                done.add(binding.action)
+                label = f"{binding.description}  ({self.app.get_key_display(binding)})"
+                yield Entry(label, partial(self.app.run_action, binding.action, active.node), active.tooltip or None)
+
+    async def discover(self) -> Hits:
+        for entry in self._actions(shown=True):
+            yield discovered(entry)
+
+    async def search(self, query: str) -> Hits:
+        for entry in (*self._actions(shown=True), *self._actions(shown=False)):
+            if hit := found(self, query, entry):
+                yield hit
+
+
+def discovered(entry: Entry) -> DiscoveryHit:
+    return DiscoveryHit(Content(entry.label), entry.go, text=entry.label, help=entry.help)
+
+
+def found(provider: Provider, query: str, entry: Entry) -> Hit | None:
+    """Textual's own way to highlight would read a note's `[/]` as markup."""
+    matcher = provider.matcher(query)
+    score, offsets = matcher.fuzzy_search.match(query, entry.label)
+    label = Content(entry.label)
+    for at in offsets:
+        label = label.stylize(matcher.match_style, at, at + 1)
+    return Hit(score, label, entry.go, text=entry.label, help=entry.help) if score > 0 else None

@@ -1,21 +1,27 @@
-"""What is asked on the line at the bottom: a filter, a pattern to search, the number of a step."""
+"""What is asked of a person about steps and samples: on the line at the bottom, or as a choice."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dumptui.core.errors import DumpError
 from dumptui.core.run import StepKey
+from dumptui.core.sample import Sample
 from dumptui.core.tables import Record
+from dumptui.core.text import visible
+from dumptui.tui import columns
 from dumptui.tui.arrangement import LABELS, Arrangement
 from dumptui.tui.ask import Ask
+from dumptui.tui.dialog import Choose, ChooseMore, Pick
+from dumptui.tui.memory import FIELDS
 from dumptui.tui.panes.samples import count
 
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; nothing shows all samples"
 PATTERN_HINT = "a regular expression, found in prompt, response and messages; (?i) before it ignores case"
+TOKENS_HINT = "a regular expression, found also across tokens; (?i) before it ignores case; nothing ends the search"
 _STEP = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECASE)
 
 
@@ -37,15 +43,15 @@ def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) 
     return Ask("show samples where", check, value=value, hint=FILTER_HINT, names=names, history=history)
 
 
-def ask_pattern(title: str, value: str, history: Sequence[str] = ()) -> Ask:
+def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str = PATTERN_HINT) -> Ask:
     async def check(text: str) -> str:
         from dumptui.core.search import check_pattern
 
         await polars_there()
         await asyncio.to_thread(check_pattern, text)  # one that is too large takes 0.7 s
-        return PATTERN_HINT
+        return hint
 
-    return Ask(title, check, value=value, hint=PATTERN_HINT, history=history)
+    return Ask(title, check, value=value, hint=hint, history=history)
 
 
 def ask_step(keys: Sequence[StepKey], current: StepKey) -> Ask:
@@ -75,3 +81,34 @@ def read_step(text: str, evaluation: bool) -> StepKey:
         raise DumpError("step", "give the number of a step, such as 12, or of an eval, such as eval 8")
     kind = (match[1] or "").lower()
     return StepKey(int(match[2]), kind.startswith("e") if kind else evaluation)
+
+
+# Choices ---------------------------------------------------------------------------------------------------------
+
+
+def choose_sort(shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
+    title = "sort the samples by" + " (space: behind the others)" * bool(sort)
+    choices = [described(field) for field in columns.chosen_fields(columns.SAMPLES, shown)]
+    return ChooseMore(title, choices, sort[0][0] if sort else None)
+
+
+def pick_columns(table: str, shown: columns.Shown) -> Pick:
+    """`table` is "samples" or "steps"; its first column is always there."""
+    fields = FIELDS[table]
+    picked = [field.key for field in columns.chosen_fields(fields, shown)]
+    return Pick(f"columns of the {table}", [described(field) for field in fields[1:]], picked)
+
+
+def described(field: columns.Field) -> tuple[str, str]:
+    return field.key, f"{field.label:<8}  {field.tip}"
+
+
+def reward_names(samples: Sequence[Sample]) -> list[str]:
+    """The entries of rewards that are dicts."""
+    rewards = [sample.reward for sample in samples if isinstance(sample.reward, Mapping)]
+    return list(dict.fromkeys(str(name) for reward in rewards for name in reward))
+
+
+def choose_reward_key(names: Sequence[str]) -> Choose:
+    """The answer is the place of the name, as names may be anything."""
+    return Choose("take as the reward", [(str(at), visible(name)) for at, name in enumerate(names)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from textual.message import Message
@@ -26,12 +26,12 @@ from dumptui.core.join import Step, load
 from dumptui.core.packing import LeftOut, Load, left_out, loads
 from dumptui.core.pairs import Pair, pair
 from dumptui.core.run import Run, StepFiles, StepKey
-from dumptui.core.search import Passage, passages, read_messages, read_passages
+from dumptui.core.search import Passage, passages_of, read_passages
 from dumptui.core.step_summary import is_whole, summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.survey import Survey, surveying
 from dumptui.core.tables import Record
-from dumptui.core.token_search import BadPattern, find
+from dumptui.core.token_search import find
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import SampleView, view_sample
 from dumptui.core.workers import Workers
@@ -41,6 +41,7 @@ from dumptui.tui.widgets.frame import FINE_MARK, MARK
 Answer: TypeAlias = Callable[[Vocabulary | None], Message]
 """What the reader thread is asked to work out, given the tokenizer of the run."""
 
+T = TypeVar("T")
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
 
 
@@ -242,6 +243,14 @@ class Reader:
         self._summaries.reward_key = name
         self._recent = Recent()
 
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Do something between two reads."""
+        return self._pool.submit(call)
+
+    @property
+    def reward_key(self) -> str | None:
+        return self._summaries.reward_key
+
     def abandon(self) -> None:
         self._ask(lambda: None)
 
@@ -320,7 +329,7 @@ class Reader:
         if step is not self._step:
             self._step, self._surveys = step, {}
         try:
-            view = view_sample(step, position, self._words())
+            view = view_sample(step, position, self.words())
             flow = flow_of(view)
         except Exception as error:  # a file that changed meanwhile, or a defect: it costs the sample only
             problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
@@ -352,15 +361,15 @@ class Reader:
     def _search(self, view: SampleView, pattern: str) -> None:
         try:
             self._post(Hits(view, pattern, find(view.texts, pattern)))
-        except BadPattern as error:
-            self._post(Hits(view, pattern, [], str(error)))
+        except DumpError as error:
+            self._post(Hits(view, pattern, [], error.problem))
 
     def _passages(self, key: StepKey) -> list[list[Passage]]:
         files = self._files(key)
-        if (recent := self._recent.get(files)) is not None:
-            messages = read_messages(files)
-            return [passages(sample, messages) for sample in recent.step.samples]
+        recent = self._recent.get(files)
         try:
+            if recent is not None:
+                return passages_of(files, recent.step.samples)
             return read_passages(files, lambda done, total: self._check())
         except (Abandoned, DumpError):
             raise
@@ -369,14 +378,14 @@ class Reader:
 
     def _answer(self, answer: Answer) -> None:
         try:
-            self._post(answer(self._words()))
+            self._post(answer(self.words()))
         except Exception as error:  # as for a sample that is opened
             problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
             self._post(Unopened(f"the sample can't be shown: {problem}"))
 
     def _compare(self, step: Step, left: int, right: int) -> None:
         try:
-            found = pair(step, left, right, self._words())
+            found = pair(step, left, right, self.words())
         except Exception as error:  # as for a single sample
             problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
             self._post(Unopened(f"the samples can't be compared: {problem}"))
@@ -396,7 +405,8 @@ class Reader:
             self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
             self._post(Unopened(f"the columns of the step can't all be read: {type(error).__name__}: {error}"))
 
-    def _words(self) -> Vocabulary | None:
+    def words(self) -> Vocabulary | None:
+        """What token ids mean, read at the first call."""
         if self._vocabulary is None:
             try:
                 self._vocabulary = Vocabulary.load(self.run.tokenizer)
@@ -461,6 +471,9 @@ class Reader:
         self._soon(self._scan_next)
 
     def _row(self, key: StepKey) -> tuple[Record, bool]:
+        recent = self._recent.get(self._files(key))
+        if recent is not None:
+            return recent.row, True
         try:
             step, samples = self._read(key, lambda done, total: None, brief=True)
             return tables.step_row(step, samples), is_whole(step)

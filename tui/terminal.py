@@ -24,10 +24,12 @@ from textual.binding import Binding
 from textual.css.query import NoMatches
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 from textual.strip import Strip
 
 from dumptui.core.text import visible
+from dumptui.tui.copying import clipboard_sequence
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -108,9 +110,13 @@ class TerminalApp(App[None]):
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self._repaint)
         if isinstance(self._driver, LinuxDriver):
+            # All by the event loop: Textual's own handlers stop and start the driver between any two bytecodes, and
+            # wait for ever when those are inside of the queue of what is to be written.
+            loop = asyncio.get_running_loop()
             for number in ENDINGS:
-                asyncio.get_running_loop().add_signal_handler(number, partial(self._end, self._driver, number))
-            signal.signal(signal.SIGCONT, partial(resume, self._driver))
+                loop.add_signal_handler(number, partial(self._end, self._driver, number))
+            loop.add_signal_handler(signal.SIGTSTP, self._driver._sigtstp_application)
+            loop.add_signal_handler(signal.SIGCONT, partial(resume, self._driver))
 
     def _end(self, driver: LinuxDriver, number: signal.Signals) -> None:
         if not os.isatty(driver.fileno):
@@ -128,6 +134,17 @@ class TerminalApp(App[None]):
 
     def on_resize(self) -> None:
         self._terminal.forget()  # terminals shift and wrap what they show when they are resized, also there and back
+
+    def copy_to_clipboard(self, text: str) -> None:
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(clipboard_sequence(text, os.environ))
+
+    def watch_theme(self) -> None:
+        """For NO_COLOR Textual has a filter that fits the first theme; with an ansi theme it makes black on black."""
+        if self.no_color:
+            others = [one for one in self._filters if not isinstance(one, (NoColor, Monochrome))]
+            self._filters = [*others, NoColor() if self.native_ansi_color else Monochrome()]
 
     async def _shutdown(self) -> None:
         self._leaving = True
@@ -147,7 +164,7 @@ class TerminalApp(App[None]):
         self.panic(Text(f"dumptui: {what}{where}: a defect of dumptui, please report it"))
 
 
-def resume(driver: LinuxDriver, *_: object) -> None:
+def resume(driver: LinuxDriver) -> None:
     """Go on after a stop. A signal to go on that follows none, as after a hang-up, would start the driver twice."""
     if driver._must_signal_resume:
         driver._sigcont_application()

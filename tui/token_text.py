@@ -53,12 +53,12 @@ def title(view: SampleView, place: str) -> Text:
     facts = [
         place,
         f"reward {columns.reward(sample.reward)}",
-        visible(sample.status),
+        "" if sample.status == "completed" else visible(sample.status),
         f"{sample.response_length} response tokens" + (f", {masked} masked" if masked else ""),
         f"prompt {sample.prompt_length}",
+        *view.notes,
         f"{len(view.turns)} turns" if len(view.turns) > 1 else "",
         versions(sample.versions),
-        *view.notes,
     ]
     return text.append("".join(f" · {visible(fact)}" for fact in facts if fact))
 

@@ -20,6 +20,7 @@ from dumptui.tui import columns
 from dumptui.tui.packed import left_out_text, micro_text, shards_text
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, sample_records, sample_style
 from dumptui.tui.reader import Loaded, Packed
+from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.bars import Bars
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
@@ -194,6 +195,15 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             if row["reason"]:
                 text.append(f" · {visible(str(row['reason']))}", "bold")
         self.query_one("#file-detail", Line).say(text)
+
+    def sheet(self) -> Sheet | None:
+        if self._loaded is None:
+            return None
+        files, samples = self.query_one("#files", Table), self.query_one("#batch-samples", Table)
+        if samples.has_focus:
+            rows = [self._loaded.samples[at] for at in self.trained]
+            return table_sheet("samples", self._loaded.key, rows, samples.cursor)
+        return table_sheet("batch", self._loaded.key, tables.batch(self._loaded.step), files.cursor)
 
     @on(Table.Selected, "#batch-samples")
     def _sample_selected(self, event: Table.Selected) -> None:

@@ -39,6 +39,14 @@ class TokenChart(Vertical):
         self.plot.show(empty="")
         self.query_one("#chart-title", Line).say("")
 
+    def begin(self, view: SampleView) -> None:
+        """Another sample: all of it is in view, but of a long prompt only as much as takes a third of the width."""
+        sample = view.sample
+        longest = sample.response_length / 2
+        late = sample.response_length and sample.prompt_length > longest
+        end = float(sample.total_length - 1)
+        self.plot.window = (max(sample.prompt_length - longest, 0.0), end) if late and longest > CLOSEST else None
+
     def show_statistics(self, view: SampleView, name: str, second: str | None, cursor: int) -> None:
         """`second` is drawn as dots on an axis of its own."""
         shown = [line_of(view, name)] if name in view.fields else []

@@ -32,6 +32,7 @@ response, split where the loss mask changes. The first line says so where it is 
   everything, and back. A click on a title folds, a click on `… more lines` unfolds.
 - **t** or **enter** opens the tokens of the message; **c** in the Tokens pane comes back to the message of a token.
 - **%** goes from a tool call to its result, and back.
+- **/** searches for a text, folded or not; **;** and **,** go to the next hit and the one before.
 - **M** shows the text of the message as Markdown, and back.
 - **n p** open the next and previous sample, **N P** the next and previous of the prompt group. **i** tells everything
   that is dumped of the sample.

@@ -16,6 +16,7 @@ from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.dialog import ChooseMore
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, prompt_text, sample_records, sample_style
 from dumptui.tui.reader import Loaded
+from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.strip import finite_range, reward_strip
 from dumptui.tui.widgets.table import Table
@@ -192,6 +193,14 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
                         self.table.cursor = at
                         self._show_members()
                     self.members.cursor = group.members.index(position)
+
+    def sheet(self) -> Sheet | None:
+        if self._loaded is None or self.group is None:
+            return None
+        if self.members.has_focus:
+            rows = [self._loaded.samples[at] for at in self.group.members]
+            return table_sheet("samples", self._loaded.key, rows, self.members.cursor)
+        return table_sheet("groups", self._loaded.key, [self.groups[at].row for at in self.order], self.table.cursor)
 
     # Keys ------------------------------------------------------------------------------------------------------
 

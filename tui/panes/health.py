@@ -16,6 +16,7 @@ from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.panes.samples import count
+from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 
@@ -73,6 +74,9 @@ What is missing, partial, unreadable or contradictory in the whole run, and what
             self.query_one(Table).empty = "nothing is missing, unreadable or contradictory"
             self.rows.sort(key=lambda row: list(STYLES).index(str(row["level"])))
         self._show(done)
+
+    def sheet(self) -> Sheet:
+        return table_sheet("health", None, list(self.rows), self.query_one(Table).cursor)
 
     def _show(self, done: bool) -> None:
         levels = [str(row["level"]) for row in self.rows]

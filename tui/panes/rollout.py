@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from textual import on
@@ -13,18 +13,26 @@ from textual.message import Message
 
 from dumptui.core.run import StepKey
 from dumptui.core.tables import Record
-from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.ask import Ask
-from dumptui.tui.dialog import Choose, ChooseMore, Pick
 from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.hits import HitsScreen
-from dumptui.tui.memory import FIELDS, Memory
+from dumptui.tui.memory import Memory
 from dumptui.tui.panes.samples_side import SamplesSide
 from dumptui.tui.panes.steps_side import StepsSide
-from dumptui.tui.questions import ask_filter, ask_pattern, ask_step, read_step
+from dumptui.tui.questions import (
+    ask_filter,
+    ask_pattern,
+    ask_step,
+    choose_reward_key,
+    choose_sort,
+    pick_columns,
+    read_step,
+    reward_names,
+)
 from dumptui.tui.reader import Loaded
+from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.table import Table
 
 
@@ -91,7 +99,7 @@ and **G** goes to the oldest.
         self.like, self.select_step, self.next_step = self.left.like, self.left.select, self.left.go
         self.summarise, self.grow, self.show_steps = self.left.summarise, self.left.grow, self.left.show
         self.show_wait, self.next_sample = self.right.show_wait, self.right.go
-
+        # How they were looked at last.
         self.left.set_reactive(StepsSide.shown, memory.shown("steps"))
         self.right.set_reactive(SamplesSide.shown, memory.shown("samples"))
         self.right.set_reactive(SamplesSide.arrangement, Arrangement(memory.sort))
@@ -185,6 +193,16 @@ and **G** goes to the oldest.
 
     # Samples ---------------------------------------------------------------------------------------------------
 
+    def sheet(self) -> Sheet | None:
+        if not self.has_class("-samples"):
+            known = [self.rows.get(key, key._asdict()) for key in self.left.keys]
+            return table_sheet("steps", None, known, self.steps.cursor)
+        loaded = self.right.loaded
+        if loaded is None:
+            return None
+        rows = [loaded.samples[at] for at in self.order]
+        return table_sheet("samples", loaded.key, rows, self.table.cursor, self.right.arrangement.where)
+
     def select_sample(self, position: int) -> None:
         self.add_class("-samples")
         self.right.select(position)
@@ -203,10 +221,7 @@ and **G** goes to the oldest.
         self.memory.keep_sort(arrangement.sort)
 
     def action_sort(self) -> None:
-        fields = columns.chosen_fields(columns.SAMPLES, self.right.shown)
-        sort = self.right.arrangement.sort
-        title = "sort the samples by" + " (space: then by)" * bool(sort)
-        dialog = ChooseMore(title, [described(field) for field in fields], sort[0][0] if sort else None)
+        dialog = choose_sort(self.right.shown, self.right.arrangement.sort)
         self.app.push_screen(dialog, lambda key: self._sort_by(key, dialog.more))
 
     def action_reverse(self) -> None:
@@ -291,9 +306,7 @@ and **G** goes to the oldest.
             if shown is not None:
                 self._show_columns(side, table, shown)
 
-        fields = FIELDS[table]
-        shown = [field.key for field in columns.chosen_fields(fields, side.shown)]
-        self.app.push_screen(Pick(f"columns of the {table}", [described(field) for field in fields[1:]], shown), picked)
+        self.app.push_screen(pick_columns(table, side.shown), picked)
 
     def _show_columns(self, side: StepsSide | SamplesSide, table: str, shown: columns.Shown) -> None:
         side.shown = shown
@@ -301,20 +314,13 @@ and **G** goes to the oldest.
         self.memory.keep_shown(table, shown)
 
     def action_reward_key(self) -> None:
-        loaded = self.right.loaded
-        samples = loaded.step.samples if loaded is not None else ()
-        names = dict.fromkeys(str(name) for one in samples if isinstance(one.reward, Mapping) for name in one.reward)
+        names = reward_names(self.right.loaded.step.samples) if self.right.loaded is not None else []
         if not names:
             self.notify("the rewards of this step are no dicts: there is nothing to choose", markup=False)
             return
 
-        def chosen(name: str | None) -> None:
-            if name is not None:
-                self.post_message(self.RewardKeyChosen(list(names)[int(name)]))
+        def chosen(at: str | None) -> None:
+            if at is not None:
+                self.post_message(self.RewardKeyChosen(names[int(at)]))
 
-        choices = [(str(at), visible(name)) for at, name in enumerate(names)]
-        self.app.push_screen(Choose("take as the reward", choices), chosen)
-
-
-def described(field: columns.Field) -> tuple[str, str]:
-    return field.key, f"{field.label:<8}  {field.tip}"
+        self.app.push_screen(choose_reward_key(names), chosen)

@@ -173,6 +173,9 @@ class SamplesSide(Vertical):
             text.append(f" · /{visible(asked.pattern)}/", "bold").append(f" in {self._found()}")
         if asked.sort:
             text.append(f" · {asked.sort_words()}")
+        step = self.loaded.step
+        if row["state"] != "ok" and step.files.shards and not step.orphans:
+            text.append(f" · {count(len(step.files.shards), 'train file')}")
         for reason in alarms(row).values():
             text.append(f" · {SIGN}{reason}", "bold")
         if row["reason"]:

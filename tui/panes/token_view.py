@@ -85,6 +85,11 @@ class TokenView(Vertical):
     def view(self) -> SampleView | None:
         return None if self.opened is None else self.opened.view
 
+    @property
+    def token(self) -> int:
+        """The position of the token under the cursor, counted from the start of the prompt."""
+        return self.query_one("#text", Heatmap).cursor
+
     def go_to(self, position: int) -> None:
         """Put the cursor on a token of the sample on show, by its absolute position; beyond the ends is the end."""
         self.heat.goto(position)
@@ -108,7 +113,7 @@ class TokenView(Vertical):
         self.search.begin(self.search.pattern)
         self.heat.empty = "the sample has no tokens"
         if not again:
-            self.chart.plot.window = None
+            self.chart.begin(opened.view)
         with self.app.batch_update():
             self._show_statistic(self._first_cursor(opened, again=again))
             self.query_one("#tokens-title", Line).say(title(opened.view, place))

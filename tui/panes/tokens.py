@@ -10,6 +10,7 @@ from dumptui.tui.ask import Ask
 from dumptui.tui.dialog import Choose
 from dumptui.tui.panes.samples import SampleChosen
 from dumptui.tui.panes.token_view import SCALES, TokenView
+from dumptui.tui.questions import TOKENS_HINT, ask_pattern
 from dumptui.tui.reader import Hits
 from dumptui.tui.token_text import by_interest, choice_text
 from dumptui.tui.widgets.zoomplot import PAN, STEP
@@ -151,7 +152,8 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
                 self.action_end_search()
 
         if self.view is not None:
-            self.app.push_screen(Ask("search the text for a regular expression", value=self.search.pattern), answered)
+            question = ask_pattern("search the text", self.search.pattern, hint=TOKENS_HINT)
+            self.app.push_screen(question, answered)
 
     def _begin_search(self, pattern: str) -> None:
         assert self.view is not None
@@ -163,8 +165,7 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
         if event.view is not self.view or event.pattern != self.search.pattern:
             return
         if event.problem:
-            problem = f"/{event.pattern}/ is no regular expression: {event.problem}"
-            self.notify(visible(problem), severity="error", markup=False)
+            self.notify(visible(event.problem), severity="error", markup=False)
             return self.action_end_search()
         self.search.found(event.hits)
         self._mark_hits()

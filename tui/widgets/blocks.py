@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dumptui.core.text import cell_width, centred, clip
-from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, RULE, Block, Folds, Row
+from dumptui.core.text import cell_width, centred, clip, visible
+from dumptui.tui.ask import Ask
+from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, RULE, Block, Folds, Hit, Row
 
 INDENT = 2
 WHEEL_LINES = 3
@@ -46,6 +48,9 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("left,h", "fold(-1)", "Fold", show=False, id="blocks.fold"),
         Binding("space", "turn", "Fold", id="blocks.turn"),
         Binding("z", "fold_all", "Unfold all", show=False, id="blocks.fold-all"),
+        Binding("slash", "search", "Search", key_display="/", id="blocks.search"),
+        Binding("semicolon,f3", "hit(1)", "Next hit", key_display=";", show=False, id="blocks.next-hit"),
+        Binding("comma,shift+f3", "hit(-1)", "Hit before", key_display=",", show=False, id="blocks.previous-hit"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="blocks.page-up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="blocks.page-down"),
         Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="blocks.half-up"),
@@ -97,6 +102,10 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(**widget)
         self.empty = empty
         self._folds = Folds()
+        self._pattern: re.Pattern[str] | None = None
+        self._hits: list[Hit] = []
+        self._hit = -1
+        self._sought = ""
         self._columns = 0
         self._strips: LRUCache[tuple[int, bool], Strip] = LRUCache(512)
         self._looks: dict[str, Style] = {}
@@ -110,6 +119,8 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
     def show(self, blocks: Sequence[Block], current: int = 0, *, same: bool = False) -> None:
         """Show other blocks; the `same` ones, of which there may be more at the end, keep what is folded."""
         self._folds.show(blocks, same=same)
+        self._hits = self._folds.hits(self._pattern) if self._pattern is not None else []
+        self._hit = -1
         self._place()
         self.set_reactive(Blocks.current, self.validate_current(current))
         if not same:
@@ -184,8 +195,17 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
         else:
             ruled = row.what in ("text", "more") and self.blocks[block].passages[row.passage].label
             segments.append(Segment(RULE if ruled else "", self._style("muted")))
-            segments.append(Segment(clip(row.text.rstrip(" "), self.text_width), self._row_style(block, row)))
+            segments += self._marked(clip(row.text.rstrip(" "), self.text_width), self._row_style(block, row))
         return Strip(segments).adjust_cell_length(self._columns, self.rich_style).simplify()
+
+    def _marked(self, text: str, style: Style) -> Iterator[Segment]:
+        """A row in its style, what is searched for marked."""
+        at = 0
+        for found in self._pattern.finditer(text) if self._pattern is not None else ():
+            yield Segment(text[at : found.start()], style)
+            yield Segment(found[0], style + self.get_component_rich_style("blocks--mark", partial=True))
+            at = found.end()
+        yield Segment(text[at:], style)
 
     def _row_style(self, block: int, row: Row) -> Style:
         if row.what in ("label", "more"):
@@ -276,6 +296,38 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
         if self.blocks:
             with self._in_place():
                 self._folds.unfold_all()
+
+    # Searching
+
+    def action_search(self) -> None:
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.search(text)
+
+        if self.blocks:
+            self.app.push_screen(Ask("search for a text; an empty one ends the search", value=self._sought), answered)
+
+    def search(self, text: str) -> None:
+        """Mark a text wherever it stands and go to where it comes next; "" ends that."""
+        self._sought = text
+        self._pattern = re.compile(re.escape(visible(text)), re.IGNORECASE) if text else None
+        self._hits = [] if self._pattern is None else self._folds.hits(self._pattern)
+        self._hit = next((at for at, hit in enumerate(self._hits) if hit.block >= self.current), 0) - 1
+        self._strips.clear()
+        self.refresh()
+        if text:
+            self.action_hit(1)
+
+    def action_hit(self, by: int) -> None:
+        if not self._hits:
+            self.notify("nothing is found" if self._pattern else "no search yet: / begins one")
+            return
+        self._hit = (self._hit + by) % len(self._hits)
+        row = self._folds.row_of(self._hits[self._hit])
+        self._place()
+        self.current = self._hits[self._hit].block
+        if not self.scroll_offset.y <= row < self.scroll_offset.y + self._page:
+            self._scroll(max(0, row - self._page // 3))
 
     # Events
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,14 @@ class Block:
     @property
     def first_words(self) -> str:
         return next((line for passage in self.passages for line in passage.text.lines if line), "")
+
+
+class Hit(NamedTuple):
+    """A line of a passage of a block."""
+
+    block: int
+    passage: int
+    line: int
 
 
 class Row(NamedTuple):
@@ -208,6 +217,32 @@ class Folds:
             self._folded = set()
             self._full = {(block, at) for block in range(len(self.blocks)) for at in self._passages(block)}
         self.measure()
+
+    # Searching
+
+    def hits(self, pattern: re.Pattern[str]) -> list[Hit]:
+        """The lines that hold it, folded or not."""
+        return [
+            Hit(block, passage, line)
+            for block, one in enumerate(self.blocks)
+            for passage, part in enumerate(one.passages)
+            for line, text in enumerate(part.text.lines)
+            if pattern.search(text)
+        ]
+
+    def row_of(self, hit: Hit) -> int:
+        """The row in which the line of a hit begins; what hides it is unfolded."""
+        passage = self.blocks[hit.block].passages[hit.passage]
+        above = Lines(passage.text.lines[: hit.line], passage.text.widest).count(self.room(passage)) if hit.line else 0
+        if hit.block in self._folded or ((hit.block, hit.passage) not in self._full and above >= SHORT):
+            self._folded.discard(hit.block)
+            self._full.add((hit.block, hit.passage))
+            self.measure(hit.block)
+        before = sum(
+            self._passage_height(hit.block, at) + bool(self.blocks[hit.block].passages[at].label)
+            for at in range(hit.passage)
+        )
+        return self.starts[hit.block] + 1 + before + bool(passage.label) + above
 
     def _passages(self, block: int) -> range:
         return range(len(self.blocks[block].passages))

@@ -45,13 +45,17 @@ class Picture:
         return spanned(x if self.x_range is None else self.x_range, pad=1.0)
 
     def view(self, window: Range | None = None) -> View | None:
-        """The axes over a `window` of the x axis, all of it by default; None if there is nothing finite to draw."""
+        """The axes over a `window` of the x axis, all of it by default; None if there is nothing finite to draw.
+
+        Over a window without values, the y axes are those of all of it.
+        """
         x = window or self.full_x()
         if x is None:
             return None
         left, right = self._seen("left", x), self._seen("right", x)
         if left is None and right is None:
-            return None
+            whole = self.view() if window else None
+            return whole and whole._replace(x=x)
         return View(x, left if left is None or self.y_range is None else spanned(self.y_range), right)
 
     def _seen(self, axis: str, x: Range) -> Range | None:
@@ -96,11 +100,11 @@ class Layout(NamedTuple):
 
 
 def lay_out(view: View, width: int, rows: int) -> Layout:
-    """A gutter is left out where it would take more than a third of the line."""
+    """The gutters are left out where the wider one would take more than a third of the room."""
     left, right = y_labels(view.left, rows), y_labels(view.right, rows)
     gutter = 1 + max(map(cell_width, left.values()), default=0)
     right_gutter = 1 + max(map(cell_width, right.values())) if right else 0
-    if width - gutter - right_gutter < 2 * (gutter + right_gutter):
+    if width - gutter - right_gutter < 2 * max(gutter, right_gutter):
         gutter = right_gutter = 0
     return Layout(gutter, width - gutter - right_gutter, right_gutter, left, right)
 

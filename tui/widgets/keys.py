@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from rich.text import Text
@@ -12,6 +13,7 @@ from textual.widget import Widget
 from dumptui.core.text import cell_width
 
 GAP = 2
+LAST = "app.help"  # also when it was remapped
 
 
 class Entry(NamedTuple):
@@ -49,6 +51,11 @@ class KeyLine(Widget):
     }
     """
 
+    def __init__(self, offer: Callable[[], Entry | None] = lambda: None) -> None:
+        """`offer` is what stands before all others, as long as it gives something."""
+        super().__init__()
+        self._offer = offer
+
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._changed)
 
@@ -58,9 +65,11 @@ class KeyLine(Widget):
     def entries(self) -> list[Entry]:
         shown = {one.binding.action: one.binding for one in self.screen.active_bindings.values() if one.binding.show}
         found = [
-            Entry(binding.key, self.app.get_key_display(binding), binding.description) for binding in shown.values()
+            Entry(binding.key, self.app.get_key_display(binding), binding.description)
+            for binding in sorted(shown.values(), key=lambda binding: binding.id == LAST)
         ]
-        return fitting(found, self.size.width)
+        offered = self._offer()
+        return fitting(found if offered is None else [offered, *found], self.size.width)
 
     def render(self) -> Text:
         key = self.get_component_rich_style("keys--key", partial=True)

@@ -182,6 +182,10 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
     def row_count(self) -> int:
         return self._count
 
+    def texts(self, row: int) -> dict[str, str]:
+        """The cells of a row by the keys of their columns, none cut."""
+        return {column.key: text for column, text in zip(self._columns, self._cells(row), strict=True)}
+
     def show(
         self,
         columns: Sequence[Column],

@@ -1,0 +1,234 @@
+"""What is done with what is on screen: going back to a place."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.pilot import Pilot
+from textual.widgets import OptionList
+
+from dumptui.core.run import Run, StepKey
+from dumptui.core.state import State
+from dumptui.tui.app import DumpTui
+from dumptui.tui.copying import copyable
+from dumptui.tui.place import Place
+from dumptui.tui.widgets.table import Table
+from tests.screen import lines, press, run, text, until, until_shown
+from tests.writer import sample, write_step
+
+Session: TypeAlias = tuple[DumpTui, Pilot[None]]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=4,
+)
+
+
+@asynccontextmanager
+async def opened(root: Path, *, size: tuple[int, int] = (120, 30), **where: Any) -> AsyncIterator[Session]:
+    app = DumpTui(Run.open(root), state=State.of(root), **where)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await until(pilot, lambda: not app.wait.waiting)
+        yield app, pilot
+
+
+async def leave(pilot: Pilot[None]) -> None:
+    await press(pilot, "q")
+
+
+def footer(app: DumpTui) -> str:
+    return lines(app)[-1]
+
+
+async def pick(pilot: Pilot[None], label: str) -> None:
+    """Choose the entry of the open dialog that begins so."""
+    choices = pilot.app.screen.query_one(OptionList)
+    labels = [str(choices.get_option_at_index(at).prompt) for at in range(choices.option_count)]
+    choices.highlighted = next(at for at, prompt in enumerate(labels) if prompt.startswith(label))
+    await press(pilot, "enter")
+
+
+def printed(root: Path, *words: str) -> str:
+    return run("--no-cache", root, "--print", *words).stdout
+
+
+# Copying, files, the command line --------------------------------------------------------------------------------
+
+
+async def test_a_cell_a_row_and_a_text_are_copied(demo: Path) -> None:
+    async with opened(demo, key=StepKey(2)) as (app, pilot):
+        await press(pilot, "y")
+        await pick(pilot, "the row")
+        await until_shown(pilot, "copied the row")
+        assert json.loads(app.clipboard)["step"] == 2
+        await press(pilot, "enter", "j", "y")
+        await pick(pilot, "response_length ")
+        assert app.loaded is not None
+        assert app.clipboard == str(app.loaded.step.samples[1].response_length)
+        await press(pilot, "enter")
+        await until_shown(pilot, "lp_diff against position")
+        await press(pilot, "]", "y")
+        await pick(pilot, "the response")
+        assert app.clipboard == app.loaded.step.samples[1].response
+        await until_shown(pilot, "copied the response")
+        assert "copied response_length" not in text(app)  # one message at a time
+        await press(pilot, "y")
+        await pick(pilot, "lp_diff ")
+        assert abs(float(app.clipboard)) > 0
+
+
+async def test_what_is_too_long_for_a_terminal_goes_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "word \x1b]0;owned\x07" * 10_000
+    write_step(tmp_path / "run", 0, [sample(0, response=long)])
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    async with opened(tmp_path / "run") as (app, pilot):
+        await press(pilot, "enter", "y")
+        await pick(pilot, "the response")
+        await until_shown(pilot, "more than terminals take: written to")
+        assert not app.clipboard
+    assert (tmp_path / "work" / "dumptui-copy.txt").read_text() == copyable(long)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words", "name"),
+    [
+        ([], ["steps"], "dumptui-steps"),
+        (["enter"], ["samples", "--step", "2"], "dumptui-step-2-samples"),
+        (["2"], ["batch", "--step", "2"], "dumptui-step-2-batch"),
+        (["enter", "enter"], ["tokens", "--step", "2", "--sample", "64"], "dumptui-step-2-sample-64"),
+        (["4"], ["health"], "dumptui-health"),
+    ],
+    ids=["steps", "samples", "batch", "tokens", "health"],
+)
+async def test_what_is_exported_is_what_the_command_line_prints(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str], words: list[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(demo, key=StepKey(2)) as (app, pilot):
+        await until(pilot, lambda: len(app.rollout.rows) == len(app.run_.steps))
+        for key in keys:
+            await press(pilot, key)
+            await until(pilot, lambda: not app.wait.waiting)
+        if name == "dumptui-health":
+            await until(pilot, lambda: app.health.query_one(Table).empty != "looking")
+        await press(pilot, ":")
+        await until_shown(pilot, "this prints what is on screen")
+        await press(pilot, "y")
+        assert shlex.split(app.clipboard) == ["dumptui", str(demo.resolve()), "--print", *words]
+        for label, suffix in {"CSV": "csv", "JSON": "json", "Markdown": "md"}.items():
+            await press(pilot, "e")
+            await pick(pilot, label)
+            await until(pilot, lambda: text(app).count(f"{name}.{suffix}"))  # noqa: B023
+    want = printed(demo, *words, "--csv").splitlines()
+    got = (tmp_path / f"{name}.csv").read_text().splitlines()
+    assert sorted(got) == sorted(want) and got[0] == want[0]
+    rows = json.loads(printed(demo, *words, "--json"))
+    exported = json.loads((tmp_path / f"{name}.json").read_text())
+    if words[0] == "tokens":
+        whole = dict.fromkeys(("notes", "metadata", "extra"))  # what --sample leaves unread
+        assert exported | whole == rows | whole
+    else:
+        assert sorted(map(str, exported["rows"])) == sorted(map(str, rows["rows"]))
+    assert (tmp_path / f"{name}.md").read_text().startswith("| ")
+
+
+async def test_the_order_on_screen_is_the_order_of_the_file(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(demo, key=StepKey(2)) as (app, pilot):
+        await press(pilot, "enter", "s")
+        await pick(pilot, "len")
+        await press(pilot, "e")
+        await pick(pilot, "CSV")
+        await until_shown(pilot, "written to")
+        assert app.loaded is not None
+        rows = (tmp_path / "dumptui-step-2-samples.csv").read_text().splitlines()
+        lengths = [int(row["response_length"]) for row in csv.DictReader(rows)]
+    assert lengths == sorted(lengths, reverse=True) and len(set(lengths)) > 1
+
+
+async def test_while_nothing_is_there_nothing_is_copied(tmp_path: Path) -> None:
+    write_step(tmp_path / "run", 0, [])
+    async with opened(tmp_path / "run", pane="tokens") as (app, pilot):
+        for key in ("y", "e", ":"):
+            app.clear_notifications()
+            await press(pilot, key)
+            await until_shown(pilot, "there is nothing here yet")
+
+
+# Places ----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(),
+    st.booleans(),
+    st.text(),
+    st.none() | st.tuples(st.none() | st.integers(), st.integers()),
+    st.none() | st.integers(),
+)
+def test_a_place_survives_json(
+    step: int, evaluation: bool, pane: str, sample: tuple[int | None, int] | None, token: int | None
+) -> None:
+    place = Place(StepKey(step, evaluation), pane, sample, token)
+    assert Place.from_json(place.to_json()) == place
+
+
+@given(JSON | st.fixed_dictionaries(dict.fromkeys(("step", "evaluation", "pane", "sample", "token"), JSON)))
+def test_anything_else_is_no_place_or_one_without_what_is_wrong(value: object) -> None:
+    place = Place.from_json(value)
+    assert place is None or str(place)
+
+
+async def test_the_last_visit_is_offered_again_and_not_in_the_way(demo: Path) -> None:
+    async with opened(demo, key=StepKey(1), sample=(33, 0)) as (app, pilot):
+        await until_shown(pilot, "sample 33 ·")
+        assert "back to" not in text(app)
+        await press(pilot, "]")
+        token = app.tokens.token
+        await leave(pilot)
+    offer = f"` back to step 1, sample 33, token {token} (tokens)"
+    async with opened(demo, size=(80, 24)) as (app, pilot):
+        assert footer(app).strip().startswith(offer) and footer(app).endswith("? Keys")
+        await leave(pilot)  # at once: that was no visit
+    async with opened(demo) as (app, pilot):
+        assert offer in footer(app)
+        await press(pilot, "`")
+        await until_shown(pilot, "sample 33 ·", f"#{token} ")
+        assert app.tokens.token == token
+        await press(pilot, "1")
+        assert "back to" not in footer(app)
+    async with opened(demo, key=StepKey(0)) as (app, pilot):
+        assert "back to" not in text(app)  # a place was asked for; the key still goes there
+        await press(pilot, "`")
+        await until_shown(pilot, "sample 33 ·", f"#{token} ")
+
+
+async def test_a_visit_to_what_is_gone_says_so(demo: Path) -> None:
+    State.of(demo).put("visit", Place(StepKey(77), "tokens", (1, 0)).to_json())
+    async with opened(demo) as (_, pilot):
+        await press(pilot, "`")
+        await until_shown(pilot, "no step 77 in this run", "step 3, 4 of 4")
+    State.of(demo).put("visit", Place(StepKey(1), "gone", (777, 0)).to_json())
+    async with opened(demo) as (_, pilot):
+        await press(pilot, "`")
+        await until_shown(pilot, "no sample 777 in step 1", "< step 1 >")
+
+
+@pytest.mark.parametrize("kept", [None, [], "x", {"step": "1"}], ids=repr)
+async def test_without_a_visit_nothing_is_offered(demo: Path, kept: object) -> None:
+    State.of(demo).put("visit", kept)
+    async with opened(demo) as (app, pilot):
+        assert "back to" not in text(app)
+        await press(pilot, "`")
+        await until_shown(pilot, "there was no visit before this one")

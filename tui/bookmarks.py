@@ -1,0 +1,128 @@
+"""Places of a run that somebody marked, each with a note, kept outside of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from dumptui.core.state import State
+from dumptui.core.text import visible
+from dumptui.tui.dialog import Listing
+from dumptui.tui.place import Place
+
+NAME = "bookmarks"
+PRINTABLE = r"[^\x00-\x1f\x7f-\x9f]*"  # a field shows what is pasted as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    place: Place
+    note: str
+
+
+def bookmarks(state: State) -> list[Bookmark]:
+    """Those that can be read, in the order of the run."""
+    kept = state.get(NAME, [])
+    found = [bookmark(one) for one in kept] if isinstance(kept, list) else []
+    return sorted(filter(None, found), key=in_run)
+
+
+def in_run(mark: Bookmark) -> tuple[object, ...]:
+    place = mark.place
+    return place.key, place.sample is not None, str(place.sample), -1 if place.token is None else place.token
+
+
+def bookmark(value: object) -> Bookmark | None:
+    match value:
+        case {"place": where, "note": str(note)} if (place := Place.from_json(where)) is not None:
+            return Bookmark(place, note)
+    return None
+
+
+def set_bookmark(state: State, place: Place, note: str | None) -> None:
+    """In place of the note that the place has; None takes it away."""
+    others = [mark for mark in bookmarks(state) if mark.place != place]
+    marks = others if note is None else [*others, Bookmark(place, note)]
+    state.put(NAME, [{"place": mark.place.to_json(), "note": mark.note} for mark in marks])
+
+
+def note_of(state: State, place: Place) -> str:
+    return next((mark.note for mark in bookmarks(state) if mark.place == place), "")
+
+
+class Note(ModalScreen[str | None]):
+    """Asks for the note of a place; None when left."""
+
+    BINDINGS = [Binding("escape", "dismiss(None)", "Leave", id="note.leave")]
+
+    def __init__(self, place: Place, note: str) -> None:
+        super().__init__()
+        self.place, self.note = place, note
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Text(f"bookmark {visible(str(self.place))}", style="bold"))
+            field = Input(visible(self.note), "a note, or nothing · enter keeps it", restrict=PRINTABLE)
+            field.cursor_blink = False  # nothing is written while nothing changes
+            field.select_on_focus = False
+            yield field
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
+class Bookmarks(Listing[Place]):
+    """The bookmarks of the run, after the place of the last visit; the answer is where to go."""
+
+    BINDINGS = [
+        Binding("d,delete", "delete", "Delete", id="bookmarks.delete"),
+    ]
+
+    def __init__(self, state: State, visit: Place | None) -> None:
+        super().__init__()
+        self.state, self.visit = state, visit
+        self.places: list[Place] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Text("bookmarks · enter goes there, d deletes, escape leaves", style="bold"))
+            yield OptionList(markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+        self._show(0)
+
+    def _show(self, highlighted: int) -> None:
+        marks = bookmarks(self.state)
+        visit = [] if self.visit is None else [Bookmark(self.visit, "where the last visit ended")]
+        self.places = [mark.place for mark in (*visit, *marks)]
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options(Option(Content(label(mark))) for mark in (*visit, *marks))
+        if not self.places:
+            options.add_option(Option("none yet: B marks a place", disabled=True))
+        options.highlighted = min(highlighted, len(self.places) - 1) if self.places else None
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self.places[event.option_index])
+
+    def action_delete(self) -> None:
+        at = self.query_one(OptionList).highlighted
+        if at is not None and not (self.visit is not None and at == 0):
+            set_bookmark(self.state, self.places[at], None)
+            self._show(at)
+
+
+def label(mark: Bookmark) -> str:
+    return f"{visible(str(mark.place)):<38} {visible(mark.note)}"

@@ -1,0 +1,61 @@
+"""The command line that prints what is on screen."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from dumptui.core.run import Run
+from dumptui.tui.place import sample_label
+from dumptui.tui.sheets import Sheet
+
+
+def command_line(run: Run, sheet: Sheet, reward_key: str | None) -> str:
+    words = ["dumptui", str(run.root.resolve()), "--print", sheet.view]
+    if sheet.key is not None:
+        words += ["--eval" if sheet.key.evaluation else "--step", str(sheet.key.step)]
+    if sheet.sample is not None and sheet.sample.index is not None:
+        words += ["--sample", sample_label(sheet.sample.index, sheet.sample.occurrence)]
+    if sheet.where:
+        words += ["--where", sheet.where]
+    if reward_key is not None:
+        words += ["--reward-key", reward_key]
+    return " ".join(map(quoted, words))
+
+
+def quoted(word: str) -> str:
+    """For a shell; what can't be printed as its bytes in the form `$'\\x1b'` that bash, zsh and ksh know."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(escaped, word)) + "'"
+
+
+def escaped(char: str) -> str:
+    if char in "\\'":
+        return "\\" + char
+    return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+
+
+class CommandLine(ModalScreen[bool]):
+    """Shows it whole, however long; the answer is whether to copy it."""
+
+    BINDINGS = [
+        Binding("y,enter", "dismiss(True)", "Copy", id="command.copy"),
+        Binding("escape,q", "dismiss(False)", "Leave", id="command.leave"),
+    ]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Text("this prints what is on screen · y copies it, escape leaves", style="bold"))
+            yield Static(Text(self.text, overflow="fold"), id="command")

@@ -1,0 +1,238 @@
+"""What a person does with what is on screen, in whatever pane: copy, export, come back to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.binding import Binding
+from textual.widgets import ContentSwitcher
+
+from dumptui.core.errors import DumpError
+from dumptui.core.sample import Sample
+from dumptui.core.text import clip, visible
+from dumptui.tui.bookmarks import Bookmarks, Note, note_of, set_bookmark
+from dumptui.tui.command_line import CommandLine, command_line
+from dumptui.tui.copying import HINTS, copyable, fits, multiplexer
+from dumptui.tui.dialog import Choose
+from dumptui.tui.exporting import FORMS, LABELS, folder_for, write_new
+from dumptui.tui.keymap import all_bindings, clashes, keys_file, read_keymap
+from dumptui.tui.output import plain, strict, to_json
+from dumptui.tui.place import Place, here
+from dumptui.tui.sheets import Sheet, sheet_of
+from dumptui.tui.themes import keep_theme
+from dumptui.tui.widgets.keys import Entry
+
+if TYPE_CHECKING:
+    from dumptui.tui.app import DumpTui
+
+VISIT = "visit"
+WITHOUT_SAMPLE = ("steps", "batch", "health", "groups")
+PROBLEMS, READING = 5, 15.0  # of the file of keys, how many are told at once, and for how many seconds
+PREVIEW = 60  # cells of what would be copied
+
+
+class Desk(ContentSwitcher):
+    """Holds the panes."""
+
+    BINDINGS = [
+        Binding("y", "copy", "Copy", id="desk.copy", tooltip="Copy a cell, the row, the sample's text"),
+        Binding("e", "export", "Export", id="desk.export", tooltip="Write what is on screen to a file"),
+        Binding(
+            "colon",
+            "command",
+            "Command line",
+            key_display=":",
+            show=False,
+            id="desk.command",
+            tooltip="The command line that prints what is on screen",
+        ),
+        Binding("B", "bookmark", "Bookmark", show=False, id="desk.bookmark", tooltip="Mark this place with a note"),
+        Binding(
+            "apostrophe",
+            "bookmarks",
+            "Bookmarks",
+            key_display="'",
+            show=False,
+            id="desk.bookmarks",
+            tooltip="Go to a place that was marked",
+        ),
+        Binding(
+            "grave_accent",
+            "visit",
+            "Last visit",
+            key_display="`",
+            show=False,
+            id="desk.visit",
+            tooltip="Go to where the last visit ended",
+        ),
+    ]
+
+    @property
+    def dumptui(self) -> DumpTui:
+        from dumptui.tui.app import DumpTui
+
+        assert isinstance(self.app, DumpTui)
+        return self.app
+
+    def say(self, text: str, *, problem: bool = False) -> None:
+        """In place of what was said before, which would cover the panes with it."""
+        self.app.clear_notifications()
+        self.notify(visible(text), severity="warning" if problem else "information", markup=False)
+
+    def _sheet(self) -> Sheet | None:
+        sheet = sheet_of(self.dumptui)
+        if sheet is None:
+            self.say("there is nothing here yet", problem=True)
+        return sheet
+
+    def _take_keymap(self) -> None:
+        keymap, problems = read_keymap(keys_file(), all_bindings())
+        if keymap:
+            self.app.set_keymap({name: ",".join(keys) for name, keys in keymap.items()})
+            problems += clashes(self.screen, keymap)
+        if problems:
+            told = "\n".join(problems[:PROBLEMS])
+            self.call_after_refresh(self.app.notify, told, severity="warning", markup=False, timeout=READING)
+
+    # Copying ---------------------------------------------------------------------------------------------------
+
+    def action_copy(self) -> None:
+        if (sheet := self._sheet()) is None:
+            return
+        texts = self._texts(sheet)
+
+        def chosen(at: str | None) -> None:
+            if at is not None:
+                self.copy(*texts[int(at)])
+
+        choices = [(str(at), f"{visible(name):<22} {preview(text)}") for at, (name, text) in enumerate(texts)]
+        self.app.push_screen(Choose("copy", choices), chosen)
+
+    def _texts(self, sheet: Sheet) -> list[tuple[str, str]]:
+        """What can be copied of what is on screen, each with its name."""
+        found = [] if sheet.row is None else [("the row", to_json(sheet.row))]
+        sample = None if sheet.view in WITHOUT_SAMPLE else self._sample()
+        if sample is not None:
+            found += [("the response", sample.response), ("the prompt", prompt(sample))]
+        found.append(("the command line", self._command_line(sheet)))
+        return found + [(name, str(plain(value))) for name, value in (sheet.row or {}).items() if value is not None]
+
+    def _sample(self) -> Sample | None:
+        app = self.dumptui
+        position = None if app.loaded is None else app.rollout.current
+        return None if app.loaded is None or position is None else app.loaded.step.samples[position]
+
+    def copy(self, name: str, text: str) -> None:
+        """To the clipboard; to a file what is longer than terminals take."""
+        text = copyable(text)
+        if not fits(text):
+            self._save("dumptui-copy", "txt", lambda: text, f"{name} is more than terminals take: ")
+            return
+        self.app.copy_to_clipboard(text)
+        hint = HINTS.get(multiplexer(os.environ), "")
+        self.say(f"copied {name}" + f"; {hint}" * bool(hint))
+
+    # Files -----------------------------------------------------------------------------------------------------
+
+    def action_export(self) -> None:
+        if (sheet := self._sheet()) is None:
+            return
+
+        def chosen(form: str | None) -> None:
+            if form is not None:
+                self._save(sheet.name, form, lambda: FORMS[form](sheet))
+
+        self.app.push_screen(Choose(f"export to {sheet.name} as", list(LABELS.items())), chosen)
+
+    @work
+    async def _save(self, stem: str, suffix: str, text: Callable[[], str], why: str = "") -> None:
+        """Write a file, in the thread that reads: `text` may have to."""
+
+        def save() -> Path:
+            return write_new(folder_for(self.dumptui.run_), stem, suffix, text())
+
+        try:
+            path = await asyncio.wrap_future(self.dumptui.reader.submit(save))
+        except (OSError, DumpError) as error:
+            self.say(f"nothing is written: {error}", problem=True)
+        else:
+            self.say(f"{why}written to {path}")
+
+    # The command line ------------------------------------------------------------------------------------------
+
+    def _command_line(self, sheet: Sheet) -> str:
+        return command_line(self.dumptui.run_, sheet, self.dumptui.reader.reward_key)
+
+    def action_command(self) -> None:
+        if (sheet := self._sheet()) is None:
+            return
+        line = self._command_line(sheet)
+
+        def answered(copy: bool | None) -> None:
+            if copy:
+                self.copy("the command line", line)
+
+        self.app.push_screen(CommandLine(line), answered)
+
+    # Places ----------------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        self._take_keymap()
+        self.app.theme_changed_signal.subscribe(self, lambda theme: keep_theme(theme.name))
+        self.visit = Place.from_json(self.dumptui.state.get(VISIT))
+
+    def offer(self) -> Entry | None:
+        """The place of the last visit, as long as nothing was opened and no place was asked for."""
+        app = self.dumptui
+        begun = app.placed or app.tokens.opened is not None or self.current != "rollout"
+        if begun or self.visit is None or self.visit.key not in app.run_.steps:
+            return None
+        active = (one.binding for one in self.screen.active_bindings.values())
+        binding = next((one for one in active if one.id == "desk.visit"), None)
+        if binding is None:
+            return None
+        return Entry(binding.key, app.get_key_display(binding), f"back to {self.visit}")
+
+    def remember(self) -> None:
+        """Keep where this visit ends, for the next one; one that never left the start is none."""
+        place = here(self.dumptui)
+        if place != Place(self.dumptui.newest):
+            self.dumptui.state.put(VISIT, place.to_json())
+
+    def action_bookmark(self) -> None:
+        state, place = self.dumptui.state, here(self.dumptui)
+
+        def noted(note: str | None) -> None:
+            if note is not None:
+                set_bookmark(state, place, note)
+                self.say(state.problem or f"marked {place}; ' lists the bookmarks", problem=state.problem is not None)
+
+        self.app.push_screen(Note(place, note_of(state, place)), noted)
+
+    def action_bookmarks(self) -> None:
+        def chosen(place: Place | None) -> None:
+            if place is not None:
+                self.dumptui.go(place)
+
+        self.app.push_screen(Bookmarks(self.dumptui.state, self.visit), chosen)
+
+    def action_visit(self) -> None:
+        if self.visit is None:
+            self.say("there was no visit before this one")
+        else:
+            self.dumptui.go(self.visit)
+
+
+def prompt(sample: Sample) -> str:
+    """Chat messages as JSON."""
+    return sample.prompt if isinstance(sample.prompt, str) else json.dumps(strict(sample.prompt), ensure_ascii=False)
+
+
+def preview(text: str) -> str:
+    return clip(visible(" ".join(text[: 4 * PREVIEW].split())), PREVIEW)

@@ -1,0 +1,68 @@
+"""A place in a run: where somebody was, and can go back to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dumptui.core.run import StepKey
+
+if TYPE_CHECKING:
+    from dumptui.tui.app import DumpTui
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`sample` is Sample.index and which of those where it repeats; `token` counts from the start of the prompt."""
+
+    key: StepKey
+    pane: str = "rollout"
+    sample: tuple[int | None, int] | None = None
+    token: int | None = None
+
+    def __str__(self) -> str:
+        words = [str(self.key)]
+        if self.sample is not None:
+            words.append(f"sample {sample_label(*self.sample)}")
+        if self.token is not None:
+            words.append(f"token {self.token}")
+        return f"{', '.join(words)} ({self.pane})"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "step": self.key.step,
+            "evaluation": self.key.evaluation,
+            "pane": self.pane,
+            "sample": None if self.sample is None else list(self.sample),
+            "token": self.token,
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Place | None:
+        """None for what isn't one: it was kept in a file, where anything may stand."""
+        match value:
+            case {"step": int(step), "evaluation": bool(on_eval), "pane": str(pane), "sample": sample, "token": token}:
+                at = token if isinstance(token, int) else None
+                return cls(StepKey(step, on_eval), pane, sample_key(sample), at)
+        return None
+
+
+def sample_key(value: object) -> tuple[int | None, int] | None:
+    match value:
+        case [int() | None as index, int(occurrence)]:
+            return index, occurrence
+    return None
+
+
+def sample_label(index: int | None, occurrence: int) -> str:
+    return f"{'?' if index is None else index}" + (f".{occurrence}" if occurrence else "")
+
+
+def here(app: DumpTui) -> Place:
+    """What is on screen. While the steps are gone through, no sample of them is meant."""
+    position = None if app.pane == "rollout" and not app.rollout.has_class("-samples") else app.rollout.current
+    if app.loaded is None or position is None:
+        return Place(app.wanted, app.pane)
+    sample = app.loaded.step.samples[position]
+    token = app.tokens.token if app.pane == "tokens" else None
+    return Place(app.loaded.key, app.pane, (sample.index, sample.occurrence), token)

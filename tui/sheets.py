@@ -1,0 +1,96 @@
+"""What stands on screen as plain values: for the clipboard, for a file, for the command line that prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from dumptui.core import views
+from dumptui.core.run import StepKey
+from dumptui.core.sample import Sample
+from dumptui.core.tables import Record
+from dumptui.core.view import SampleView
+from dumptui.tui.widgets.table import Table
+
+if TYPE_CHECKING:
+    from dumptui.tui.app import DumpTui
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Rows in the order on screen, each with every column there is of it.
+
+    `view` is the one of `--print` that prints them, `row` the one under the cursor. `rows` and `document` take long for
+    a long sample, and may read: they are for the reader thread.
+    """
+
+    view: str
+    key: StepKey | None
+    row: Record | None
+    rows: Callable[[], Sequence[Record]]
+    document: Callable[[], Mapping[str, object]]
+    sample: Sample | None = None
+    where: str = ""  # the filter that left these rows
+
+    @property
+    def name(self) -> str:
+        """Of a file that holds it."""
+        at = [] if self.key is None else [str(self.key).replace(" ", "-")]
+        index = [] if self.sample is None else [f"sample-{'x' if self.sample.index is None else self.sample.index}"]
+        return "-".join(["dumptui", *at, *(index or [self.view])])
+
+
+@runtime_checkable
+class Sheeted(Protocol):
+    """A pane that gives its rows as they are in core."""
+
+    def sheet(self) -> Sheet | None: ...
+
+
+def table_sheet(view: str, key: StepKey | None, rows: Sequence[Record], at: int, where: str = "") -> Sheet:
+    def document() -> Mapping[str, object]:
+        return {**(key._asdict() if key is not None else {}), "rows": list(rows)}
+
+    return Sheet(view, key, rows[at] if at < len(rows) else None, lambda: rows, document, where=where)
+
+
+def sheet_of(app: DumpTui) -> Sheet | None:
+    """What the pane on screen shows; of a pane that doesn't tell, the cells of the table that has the focus."""
+    if app.pane == "tokens":
+        return sample_sheet(app)
+    pane = app.panes[app.pane]
+    if isinstance(pane, Sheeted):
+        return pane.sheet()
+    table = app.focused
+    if not isinstance(table, Table):
+        return None
+    rows: list[Record] = [dict(table.texts(at)) for at in range(table.row_count)]
+    return table_sheet(app.pane, None if app.loaded is None else app.loaded.key, rows, table.cursor)
+
+
+def sample_sheet(app: DumpTui) -> Sheet | None:
+    """The sample of the Tokens pane, as `--print tokens` has it."""
+    loaded, opened = app.loaded, app.tokens.opened
+    if loaded is None or opened is None:
+        return None
+
+    def document() -> Mapping[str, object]:
+        return next(views.tokens(loaded.step, app.reader.words(), [opened.view.sample]))
+
+    return Sheet(
+        "tokens",
+        opened.key,
+        position_row(opened.view, app.tokens.token),
+        lambda: list(views.position_rows(dict(document()))),
+        document,
+        opened.view.sample,
+    )
+
+
+def position_row(view: SampleView, position: int) -> Record | None:
+    if position >= len(view.texts):
+        return None
+    fields = {name: view.value(name, position) for name in view.fields}
+    row = {"position": position, "token_id": int(view.sample.tokens[position]), "text": view.texts[position]}
+    return {"sample_index": view.sample.index, "occurrence": view.sample.occurrence, **row, **fields}

@@ -1,0 +1,27 @@
+"""The theme of the screen: the one chosen last, in whatever run, or the terminal's own colours where it has but 16."""
+
+from __future__ import annotations
+
+import os
+
+from textual.app import App
+
+from dumptui.core.state import State
+
+THEME = "theme"
+OWN_COLOURS = "ansi-dark"  # of the two it is the one with light text, and takes the terminal's for most
+
+
+def begin_with_theme(app: App[None]) -> None:
+    """Before the first screen is painted. TEXTUAL_THEME goes before what was chosen."""
+    kept = State.of(None).get(THEME)
+    if os.environ.get("TEXTUAL_THEME"):
+        return
+    if isinstance(kept, str) and kept in app.available_themes:
+        app.theme = kept
+    elif app.console.color_system == "standard":
+        app.theme = OWN_COLOURS
+
+
+def keep_theme(name: str) -> None:
+    State.of(None).put(THEME, name)
