@@ -20,7 +20,7 @@ from textual.widgets import HelpPanel, OptionList
 from dumptui.core import join
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui import reader
+from dumptui.tui import step_reader
 from dumptui.tui.app import DumpTui
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.panes.tokens import TokensPane
@@ -430,7 +430,7 @@ async def test_nothing_is_cut_without_a_sign(shared: Path) -> None:
 
 
 def forget_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader.Recent, "get", lambda *_: None)
+    monkeypatch.setattr(step_reader.Recent, "get", lambda *_: None)
     monkeypatch.setattr(Summaries, "known", lambda *_: None)
 
 
@@ -442,7 +442,7 @@ class Gate:
         self.begun = threading.Event()
         self.held = held
         forget_what_was_read(monkeypatch)
-        monkeypatch.setattr(reader, "load", self._load)
+        monkeypatch.setattr(step_reader, "load", self._load)
 
     def _load(self, files: Any, on_read: Callable[[int, int], None]) -> Any:
         done = 0
@@ -507,12 +507,12 @@ async def test_a_defect_costs_the_step_or_the_sample(session: Session, monkeypat
     app, pilot = session
     forget_what_was_read(monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(reader, "load", fail)
+        patch.setattr(step_reader, "load", fail)
         await go(pilot, "down")
         await until_shown(pilot, "step 1: can't be shown: MemoryError: [bold]out of")
     await go(pilot, "down")
     await until_shown(pilot, "eval 0, 1 of 1", "20 samples in 10 groups")
-    monkeypatch.setattr(reader, "view_sample", fail)
+    monkeypatch.setattr(step_reader, "view_sample", fail)
     await go(pilot, "3")
     await until_shown(pilot, "the sample can't be shown", "[bold]")
     assert app.pane == "rollout"

@@ -10,7 +10,8 @@ from textual.message import Message
 from dumptui.core.cache import Cache
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui.reader import Loaded, Progress, Reader
+from dumptui.tui.answers import Loaded, Progress
+from dumptui.tui.reader import Reader
 from tests.screen import DEADLINE
 from tests.writer import Layout, sample, write_step
 

@@ -20,6 +20,7 @@ from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.core.views import find_sample
 from dumptui.core.workers import Workers
+from dumptui.tui.answers import Compared, Found, Hits, Loaded, Opened, Packed, Surveyed, Unopened
 from dumptui.tui.desk import Desk
 from dumptui.tui.dialog import Choose
 from dumptui.tui.finder import Finder
@@ -34,7 +35,6 @@ from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, place
 from dumptui.tui.panes.tokens import TokensPane
 from dumptui.tui.place import Place
-from dumptui.tui.reader import Compared, Found, Hits, Loaded, Opened, Packed, Surveyed, Unopened
 from dumptui.tui.sample_app import SAMPLE_PANES, SampleApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line

@@ -13,7 +13,8 @@ from textual.message import Message
 from dumptui.core.errors import DumpError
 from dumptui.core.run import StepKey
 from dumptui.core.search import Hit, Passage, first_hit
-from dumptui.tui.reader import Abandoned, Reader
+from dumptui.tui.reader import Reader
+from dumptui.tui.thread import Abandoned
 
 OFTEN = 0.1  # seconds between two messages of how far a search is
 

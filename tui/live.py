@@ -13,8 +13,8 @@ from dumptui.core.run import StepKey
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui.alarms import alarms
+from dumptui.tui.answers import Grew
 from dumptui.tui.panes.samples import count
-from dumptui.tui.reader import Grew
 
 POLL = 2.0  # seconds between two looks at a live run
 SILENCE = 600.0

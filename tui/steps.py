@@ -13,11 +13,12 @@ from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.core.tables import Record
 from dumptui.core.workers import Workers
+from dumptui.tui.answers import Failed, Grew, Loaded, Progress, Summary
 from dumptui.tui.headline import headline, window_title
 from dumptui.tui.live import POLL, Live
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import count
-from dumptui.tui.reader import Failed, Grew, Loaded, Progress, Reader, Summary
+from dumptui.tui.reader import Reader
 from dumptui.tui.terminal import TerminalApp
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table

@@ -17,9 +17,9 @@ from dumptui.core.join import Step
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
+from dumptui.tui.answers import Loaded, Packed
 from dumptui.tui.packed import left_out_text, micro_text, shards_text
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, sample_records, sample_style
-from dumptui.tui.reader import Loaded, Packed
 from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.bars import Bars
 from dumptui.tui.widgets.line import Line

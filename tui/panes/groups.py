@@ -12,10 +12,10 @@ from dumptui.core.groups import Group, mean_passes
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
+from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.dialog import ChooseMore
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, prompt_text, sample_records, sample_style
-from dumptui.tui.reader import Loaded
 from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.strip import finite_range, reward_strip

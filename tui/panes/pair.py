@@ -19,8 +19,8 @@ from dumptui.core.tables import Record
 from dumptui.core.text import clip, visible
 from dumptui.core.view import SampleView
 from dumptui.tui import columns
+from dumptui.tui.answers import Compared
 from dumptui.tui.panes.samples import SampleChosen
-from dumptui.tui.reader import Compared
 from dumptui.tui.widgets.beside import Beside
 from dumptui.tui.widgets.line import Line
 

@@ -14,8 +14,8 @@ from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.core.values import as_float
 from dumptui.tui import columns
+from dumptui.tui.answers import Loaded
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved
-from dumptui.tui.reader import Loaded
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.scatter import Kind, Point, Scatter
 

@@ -14,6 +14,7 @@ from textual.message import Message
 from dumptui.core.run import StepKey
 from dumptui.core.tables import Record
 from dumptui.tui import columns
+from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.ask import Ask
 from dumptui.tui.finder import Finder, Searched
@@ -31,7 +32,6 @@ from dumptui.tui.questions import (
     read_step,
     reward_names,
 )
-from dumptui.tui.reader import Loaded
 from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.table import Table
 

@@ -13,7 +13,7 @@ from dumptui.core.join import Step
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
-from dumptui.tui.reader import Loaded
+from dumptui.tui.answers import Loaded
 
 MANY = 16
 """Members of a group that are listed one by one."""

@@ -18,6 +18,7 @@ from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.alarms import SIGN, alarms
+from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.finder import Searched
 from dumptui.tui.panes.picture import Picture
@@ -30,7 +31,6 @@ from dumptui.tui.panes.samples import (
     sample_records,
     sample_style,
 )
-from dumptui.tui.reader import Loaded
 from dumptui.tui.stats import stat_line
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table

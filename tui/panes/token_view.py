@@ -14,8 +14,8 @@ from textual.reactive import var
 from dumptui.core.text import visible
 from dumptui.core.view import SampleView
 from dumptui.tui import scales
+from dumptui.tui.answers import Opened, Surveyed
 from dumptui.tui.panes.chart import TokenChart
-from dumptui.tui.reader import Opened, Surveyed
 from dumptui.tui.scales import Floats, Range
 from dumptui.tui.token_text import absence, by_interest, statistic_text, title, token_line, worst_text
 from dumptui.tui.walk import Search, Walk

@@ -1,0 +1,129 @@
+"""What the reader thread answers: messages that hold what was asked for, whole and never changed again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from dumptui.core.distribution import Distribution
+from dumptui.core.follow import Look
+from dumptui.core.groups import Group
+from dumptui.core.join import Step
+from dumptui.core.packing import LeftOut, Load
+from dumptui.core.pairs import Pair
+from dumptui.core.run import StepKey
+from dumptui.core.survey import Survey
+from dumptui.core.tables import Record
+from dumptui.core.view import SampleView
+from dumptui.tui.widgets.flow import Flow
+
+
+@dataclass
+class Loaded(Message):
+    """A step joined, with its samples and groups tables, its own row in the steps table, and its groups by reward."""
+
+    key: StepKey
+    step: Step
+    samples: list[Record]
+    groups: list[Record]
+    row: Record
+    ranked: list[Group]
+
+
+@dataclass
+class Failed(Message):
+    key: StepKey
+    problem: str
+    row: Record
+
+
+@dataclass
+class Summary(Message):
+    """Rows of steps that were scanned, not opened."""
+
+    rows: dict[StepKey, Record]
+
+
+@dataclass
+class Found(Message):
+    """More rows of the health view; `done` with the last of them."""
+
+    rows: list[Record]
+    done: bool
+
+
+@dataclass
+class Opened(Message):
+    """A sample ready to look at, and what is known of fields over its whole step: more of that comes as Surveyed."""
+
+    key: StepKey
+    position: int
+    view: SampleView
+    flow: Flow
+    surveys: dict[str, Survey]
+
+
+@dataclass
+class Compared(Message):
+    """Two samples of a step, by their positions in the rollout file, beside each other."""
+
+    key: StepKey
+    left: int
+    right: int
+    pair: Pair
+
+
+@dataclass
+class Packed(Message):
+    """How a step was packed for training, and what its per-token columns hold."""
+
+    step: Step
+    loads: list[Load]
+    left_out: list[LeftOut]
+    columns: list[Distribution]
+
+
+@dataclass
+class Unopened(Message):
+    """A sample that can't be looked at."""
+
+    problem: str
+
+
+@dataclass
+class Surveyed(Message):
+    """A field over a whole step; without a survey, why there is none."""
+
+    key: StepKey
+    name: str
+    survey: Survey | None
+    problem: str = ""
+
+
+@dataclass
+class Hits(Message):
+    """Where a pattern was found in the text of a sample, or what is wrong with the pattern."""
+
+    view: SampleView
+    pattern: str
+    hits: list[range]
+    problem: str = ""
+
+
+@dataclass
+class Grew(Message):
+    """What a look at a live run found; `newest` is the time of its newest data, in seconds since the epoch."""
+
+    look: Look
+    newest: float
+
+
+@dataclass
+class Progress(Message):
+    key: StepKey
+    done: int
+    total: int
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, Progress)

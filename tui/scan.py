@@ -1,0 +1,80 @@
+"""The rows of the steps table, worked out while nothing else is asked, or by workers beside."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from textual.message import Message
+
+from dumptui.core.errors import BeingWritten
+from dumptui.core.run import StepKey
+from dumptui.core.step_summary import summarise
+from dumptui.core.summaries import WORTH_WORKERS
+from dumptui.core.tables import Record
+from dumptui.core.workers import Workers
+from dumptui.tui.answers import Summary
+from dumptui.tui.step_reader import StepReader
+from dumptui.tui.thread import Abandoned, Thread
+
+
+class Scan:
+    """All of it runs in the thread."""
+
+    def __init__(
+        self, thread: Thread, steps: StepReader, post: Callable[[Message], object], workers: Workers | None
+    ) -> None:
+        self._thread = thread
+        self._steps = steps
+        self._post = post
+        self._workers = workers
+        self._waiting: deque[StepKey] = deque()
+
+    def begin(self, keys: Sequence[StepKey]) -> None:
+        """Give the rows of these steps in this order: the known ones at once."""
+        summaries = self._steps.summaries
+        known = {key: row for key in keys if (row := summaries.known(key)) is not None}
+        self._post(Summary(known))
+        unknown = [key for key in keys if key not in known]
+        if self._workers is not None and len(unknown) >= WORTH_WORKERS:
+            self._hand_out(self._workers, unknown)
+        else:
+            self._wait(*unknown)
+
+    def _hand_out(self, workers: Workers, keys: Sequence[StepKey]) -> None:
+        for key in keys:
+            answer = workers.submit(partial(summarise, self._steps.files(key), self._steps.summaries.reward_key))
+            answer.add_done_callback(lambda done, key=key: self._thread.soon(self._take, key, done))  # type: ignore[misc]
+
+    def _take(self, key: StepKey, answer: Future[tuple[Record, bool]]) -> None:
+        """A row that a worker made; of a worker that died, this thread makes it."""
+        if self._thread.closed:
+            return
+        died = answer.cancelled() or answer.exception() is not None
+        if died or (self._steps.follow is not None and answer.result()[0]["state"] == BeingWritten.state):
+            return self._wait(key)  # for this thread, whose Follow knows how long a file may take
+        self._give(key, *answer.result())
+
+    def _give(self, key: StepKey, row: Record, whole: bool) -> None:
+        if key not in self._steps.run.steps:
+            return
+        if whole:
+            self._steps.summaries.keep(key, row)
+        self._post(Summary({key: row}))
+
+    def _wait(self, *keys: StepKey) -> None:
+        self._waiting.extend(keys)
+        self._thread.soon(self._next)
+
+    def _next(self) -> None:
+        """One step, then to the back of the queue: whatever was asked meanwhile comes first."""
+        if not self._waiting or self._thread.closed:
+            return
+        key = self._waiting.popleft()
+        try:
+            self._give(key, *self._steps.row(key))
+        except Abandoned:  # something was asked: this step is read again after it
+            self._waiting.appendleft(key)
+        self._thread.soon(self._next)

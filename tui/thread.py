@@ -1,0 +1,62 @@
+"""The thread that everything is read in: one thing at a time, and a newer wish goes before an older one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Abandoned(Exception):
+    """What was being read is no longer wanted."""
+
+
+class Thread:
+    """Calls wait in a queue; a wish is a call that is left undone when another one is made before it has begun."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._begun = Event()
+        self._pool.submit(self._begun.wait)
+        self._wish = 0  # counts the wishes
+        self._served = 0  # the one that was begun last; of the thread alone
+        self.closed = False
+
+    def begin(self) -> None:
+        """Until now it only takes down what is asked: a first screen takes twice as long beside a thread that reads."""
+        self._begun.set()
+
+    def wish(self, answer: Callable[..., None], *args: object) -> None:
+        self._wish += 1
+        self.soon(self._serve, self._wish, answer, *args)
+
+    def abandon(self) -> None:
+        self.wish(lambda: None)
+
+    def soon(self, call: Callable[..., None], *args: object) -> None:
+        """When all that was asked before is done."""
+        with contextlib.suppress(RuntimeError):  # closed meanwhile
+            self._pool.submit(call, *args)
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        return self._pool.submit(call)
+
+    def check(self) -> None:
+        """In the thread: raises Abandoned when there is a wish that is not begun yet."""
+        if self._served != self._wish:
+            raise Abandoned
+
+    def close(self) -> None:
+        self.closed = True
+        self._wish += 1
+        self.begin()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _serve(self, wish: int, answer: Callable[..., None], *args: object) -> None:
+        self._served = wish
+        if wish == self._wish:
+            answer(*args)
