@@ -134,7 +134,9 @@ async def test_a_sample_that_is_filtered_out_can_be_on_show_elsewhere(root: Path
     async with opened(root, key=StepKey(1), size=WIDE) as (app, pilot):
         await type_in(pilot, "slash", "reward == 1", "enter")
         await closed(pilot)
-        await go(pilot, "2", "tab", "tab", "home", "enter")
+        await go(pilot, "2")
+        app.batch.query_one("#batch-samples", Table).focus()
+        await go(pilot, "home", "enter")
         await until_shown(pilot, "sample 8 ·")
         await go(pilot, "n")
         await until_shown(pilot, "sample 13 ·")

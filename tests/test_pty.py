@@ -56,7 +56,7 @@ def test_a_session(demo: Path) -> None:
         for size in ((40, 12), (120, 40)):
             terminal.resize(*size)
             terminal.until("step 1, 2 of 4", "? Keys")
-            terminal.settle()
+            terminal.settle(1.0)
         shown = terminal.text
 
         os.kill(terminal.process.pid, signal.SIGTSTP)
@@ -65,9 +65,7 @@ def test_a_session(demo: Path) -> None:
         terminal.assert_clean()
         terminal.screen.reset()
         os.kill(terminal.process.pid, signal.SIGCONT)
-        terminal.until("step 1, 2 of 4", "? Keys")
-        terminal.settle()
-        assert terminal.text == shown
+        terminal.wait(lambda: terminal.text == shown, "screen as before")
 
         terminal.press("ctrl+c")
         assert terminal.end() == 0

@@ -214,6 +214,13 @@ async def test_pieces_of_characters_and_special_tokens(tmp_path: Path) -> None:
             await until_shown(pilot, f"#{at} {words}")
 
 
+async def test_without_a_tokenizer_ids_are_shown(tmp_path: Path) -> None:
+    one = sample(0)
+    write_step(tmp_path, 0, [one])
+    async with opened(tmp_path, 0, size=(120, 30)) as (_, pilot):
+        await until_shown(pilot, "no tokenizer: ids shown", " ".join(map(str, one["tokens"])))
+
+
 async def test_borders_are_marked_in_text_and_chart(tmp_path: Path) -> None:
     one = sample(0, response_len=40, loss_mask=[1] * 10 + [0] * 10 + [1] * 20)
     write_step(tmp_path, 0, [one], layout=Layout(cp=2))

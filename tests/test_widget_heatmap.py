@@ -201,6 +201,11 @@ async def test_another_pair_of_hues_is_shown_at_once() -> None:
         del PAIRS["test"]
 
 
+def test_a_legend_is_there_before_the_styles_are() -> None:
+    heatmap = Heatmap()
+    assert heatmap.scale_legend().plain.split() == ["−", "0", "+"]
+
+
 async def test_the_legend_names_what_is_there() -> None:
     app = HeatmapApp()
     async with app.run_test(size=(60, 4)):

@@ -10,13 +10,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dumptui.core.state import State
 from dumptui.core.text import visible
-from dumptui.tui.dialog import Listing
+from dumptui.tui.dialog import Dialog, Listing
 from dumptui.tui.place import Place
 
 NAME = "bookmarks"
@@ -59,7 +58,7 @@ def note_of(state: State, place: Place) -> str:
     return next((mark.note for mark in bookmarks(state) if mark.place == place), "")
 
 
-class Note(ModalScreen[str | None]):
+class Note(Dialog[str | None]):
     """Asks for the note of a place; None when left."""
 
     BINDINGS = [Binding("escape", "dismiss(None)", "Leave", id="note.leave")]

@@ -9,10 +9,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from dumptui.core.run import Run
+from dumptui.tui.dialog import Dialog
 from dumptui.tui.place import sample_label
 from dumptui.tui.sheets import Sheet
 
@@ -43,7 +43,7 @@ def escaped(char: str) -> str:
     return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
 
 
-class CommandLine(ModalScreen[bool]):
+class CommandLine(Dialog[bool]):
     """Shows it whole, however long; the answer is whether to copy it."""
 
     BINDINGS = [

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from dumptui.core.facts import Fact, Section, sample_facts
 from dumptui.core.join import Step
@@ -19,6 +18,7 @@ from dumptui.core.run import StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.text import cell_width, visible
 from dumptui.core.wrapping import Lines
+from dumptui.tui.dialog import Dialog
 from dumptui.tui.widgets.blocks import Blocks
 from dumptui.tui.widgets.folds import Block, Passage
 from dumptui.tui.widgets.keys import KeyLine
@@ -73,7 +73,7 @@ def lines(visible_lines: list[str]) -> Lines:
     return Lines(visible_lines, max(map(cell_width, visible_lines)))
 
 
-class FactsScreen(ModalScreen[None]):
+class FactsScreen(Dialog[None]):
     """One section under the other; those that are long are folded."""
 
     BINDINGS = [

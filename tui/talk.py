@@ -49,11 +49,27 @@ class Talks:
         conversation = read_conversation(step, sample, self._sidecar, vocabulary)
         calls = {(link.call, link.part): link for link in conversation.links}
         results = {link.result: link for link in conversation.links}
-        blocks = [block_of(one, calls, results.get(one.position)) for one in conversation.messages]
+        versions = versions_of(conversation, sample)
+        blocks = [
+            block_of(one, calls, results.get(one.position), versions.get(one.position, ""))
+            for one in conversation.messages
+        ]
         return Talk(step.files.key, position, sample, conversation, blocks)
 
 
-def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Link | None) -> Block:
+def versions_of(conversation: Conversation, sample: Sample) -> dict[int, str]:
+    """The weights that wrote each of the model's messages, where there is a generate call for each."""
+    written = [one for one in conversation.messages if one.role == "assistant" and one.where is not None]
+    if len(written) != len(sample.calls):
+        return {}
+    versions = [list(dict.fromkeys(span.version for span in call.spans)) for call in sample.calls]
+    return {
+        one.position: visible("-".join(f"v{version}" for version in found[:1] + found[1:][-1:]))
+        for one, found in zip(written, versions, strict=True)
+    }
+
+
+def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Link | None, version: str) -> Block:
     """`calls` are the links by the message and part that calls, `result` is the one that ends here."""
     passages = [
         passage_of(part, call_label(part, calls.get((message.position, at))) if part.kind == "call" else label_of(part))
@@ -62,7 +78,7 @@ def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Li
     return Block(
         kind=KINDS.get(message.role, "muted"),
         title=visible(title_of(message, result)),
-        aside=aside_of(message),
+        aside=" · ".join(filter(None, [version, place_of(message)])),
         passages=passages or [Passage("muted", "", Lines.of("(empty)"))],
         folded=message.role in FOLDED,
     )
@@ -95,7 +111,7 @@ def title_of(message: Message, result: Link | None) -> str:
     return f"{title} · no call" + (f" has its id {message.call_id}" if message.call_id else "")
 
 
-def aside_of(message: Message) -> str:
+def place_of(message: Message) -> str:
     where = message.where
     if where is None:
         return ""

@@ -50,14 +50,18 @@ def title(view: SampleView, place: str) -> Text:
     text = Text().append(f"sample {'?' if sample.index is None else sample.index}", "bold")
     if sample.occurrence:
         text.append(f".{sample.occurrence}")
+    counts = [
+        f"{sample.response_length} response tokens",
+        f"{masked} masked" if masked else "",
+        f"{len(view.turns)} turns" if len(view.turns) > 1 else "",
+    ]
     facts = [
         place,
         f"reward {columns.reward(sample.reward)}",
         "" if sample.status == "completed" else visible(sample.status),
-        f"{sample.response_length} response tokens" + (f", {masked} masked" if masked else ""),
+        ", ".join(filter(None, counts)),
         f"prompt {sample.prompt_length}",
         *view.notes,
-        f"{len(view.turns)} turns" if len(view.turns) > 1 else "",
         versions(sample.versions),
     ]
     return text.append("".join(f" · {visible(fact)}" for fact in facts if fact))

@@ -25,6 +25,7 @@ from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, RULE, Block, Folds, Hit
 
 INDENT = 2
 WHEEL_LINES = 3
+SEARCH_HINT = "in any case; an empty one ends the search"
 
 
 class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
@@ -219,8 +220,8 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
         title = clip(f"{'▸' if folded else '▾'} {one.title}", width)
         yield Segment(title, self._style(one.kind) + Style(bold=True))
         room = width - cell_width(title)
-        words = clip(f"  {one.first_words}", room) if folded else ""
-        aside = clip(f"  {one.aside}", room - cell_width(words)) if one.aside else ""
+        aside = clip(f"  {one.aside}", room) if one.aside else ""
+        words = clip(f"  {one.first_words}", room - cell_width(aside)) if folded else ""
         yield Segment(words, self._style("muted"))
         yield Segment(" " * (room - cell_width(words) - cell_width(aside)) + aside, self._style("muted"))
 
@@ -305,7 +306,7 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
                 self.search(text)
 
         if self.blocks:
-            self.app.push_screen(Ask("search for a text; an empty one ends the search", value=self._sought), answered)
+            self.app.push_screen(Ask("search for a text", value=self._sought, hint=SEARCH_HINT), answered)
 
     def search(self, text: str) -> None:
         """Mark a text wherever it stands and go to where it comes next; "" ends that."""

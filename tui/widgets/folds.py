@@ -43,7 +43,9 @@ class Block:
 
     @property
     def first_words(self) -> str:
-        return next((line for passage in self.passages for line in passage.text.lines if line), "")
+        """The first line that says something: of JSON not its bracket."""
+        lines = (line for passage in self.passages for line in passage.text.lines)
+        return next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
 
 
 class Hit(NamedTuple):

@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 from rich.text import Text
 from textual import events
+from textual.binding import Binding
 from textual.screen import Screen
 from textual.widget import Widget
 
 from dumptui.core.text import cell_width
 
 GAP = 2
-LAST = "app.help"  # also when it was remapped
+LAST = ["desk.copy", "desk.export", "app.quit", "app.help"]
+"""What stands at the end, where it is the first to go on a narrow screen, but for the very last."""
 
 
 class Entry(NamedTuple):
@@ -34,6 +36,10 @@ def fitting(entries: list[Entry], width: int) -> list[Entry]:
     while len(kept) > 1 and sum(entry.width + GAP for entry in kept) - GAP > width:
         del kept[-2]
     return kept
+
+
+def late(binding: Binding) -> int:
+    return LAST.index(binding.id) + 1 if binding.id in LAST else 0
 
 
 class KeyLine(Widget):
@@ -66,7 +72,7 @@ class KeyLine(Widget):
         shown = {one.binding.action: one.binding for one in self.screen.active_bindings.values() if one.binding.show}
         found = [
             Entry(binding.key, self.app.get_key_display(binding), binding.description)
-            for binding in sorted(shown.values(), key=lambda binding: binding.id == LAST)
+            for binding in sorted(shown.values(), key=late)
         ]
         offered = self._offer()
         return fitting(found if offered is None else [offered, *found], self.size.width)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections import defaultdict
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -205,8 +206,10 @@ class ShadedText(ScrollView):
         self.notify_style_update()
         self.refresh()
 
-    def _styles(self) -> dict[int, Style]:
+    def _styles(self) -> Mapping[int, Style]:
         """The style of each look; made once a theme, as blending 16 shades takes longer than a line."""
+        if not self._component_styles:  # on a busy machine a sample may be there before the stylesheet is applied
+            return defaultdict(lambda: self.rich_style)
         if not self._palette:
             for look, name in COMPONENTS.items():
                 self._palette[look] = self.get_component_rich_style(f"heatmap--{name}")
