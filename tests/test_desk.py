@@ -106,7 +106,7 @@ async def test_what_is_too_long_for_a_terminal_goes_to_a_file(tmp_path: Path, mo
         (["enter"], ["samples", "--step", "2"], "dumptui-step-2-samples"),
         (["2"], ["batch", "--step", "2"], "dumptui-step-2-batch"),
         (["enter", "enter"], ["tokens", "--step", "2", "--sample", "64"], "dumptui-step-2-sample-64"),
-        (["4"], ["health"], "dumptui-health"),
+        (["5"], ["health"], "dumptui-health"),
     ],
     ids=["steps", "samples", "batch", "tokens", "health"],
 )

@@ -39,7 +39,7 @@ def micro_text(found: Sequence[Load]) -> Text:
     steps = {len(load.steps) for load in found if load.steps is not None}
     if len(steps) == 1:
         text.append(f" in {(number := steps.pop())} optimizer step{'s' * (number != 1)}")
-    text.append(f" · tokens {span(sizes)}, largest {over(imbalance(sizes))}")
+    text.append(f" · tokens {span(sizes)}" + f", largest {over(imbalance(sizes))}" * (len(sizes) > 1))
     if any(load.steps is not None and len(load.steps) > 1 for load in found):
         text.append(f" · dp shards of a step {over(worst_imbalance(found))}")
     return text.append(f" · {reasons[0]}" if reasons else "", "bold")
