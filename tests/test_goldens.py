@@ -51,6 +51,8 @@ async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
                 await until(pilot, lambda: not app.wait.waiting)
             if name == "tokens":
                 await until(pilot, lambda: app.tokens.opened and app.tokens.opened.surveys)
+            if name == "batch":
+                await until(pilot, lambda: "working out the columns" not in text(app))
             if name == "facts":
                 await until_shown(pilot, "▾ sample")
             if name == "health":
