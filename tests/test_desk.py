@@ -106,9 +106,14 @@ async def test_what_is_too_long_for_a_terminal_goes_to_a_file(tmp_path: Path, mo
         (["enter"], ["samples", "--step", "2"], "dumptui-step-2-samples"),
         (["2"], ["batch", "--step", "2"], "dumptui-step-2-batch"),
         (["enter", "enter"], ["tokens", "--step", "2", "--sample", "64"], "dumptui-step-2-sample-64"),
+        (
+            ["enter", "c"],
+            ["conversation", "--step", "2", "--sample", "64"],
+            "dumptui-step-2-sample-64-conversation",
+        ),
         (["5"], ["health"], "dumptui-health"),
     ],
-    ids=["steps", "samples", "batch", "tokens", "health"],
+    ids=["steps", "samples", "batch", "tokens", "conversation", "health"],
 )
 async def test_what_is_exported_is_what_the_command_line_prints(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str], words: list[str], name: str
@@ -134,7 +139,7 @@ async def test_what_is_exported_is_what_the_command_line_prints(
     assert sorted(got) == sorted(want) and got[0] == want[0]
     rows = json.loads(printed(demo, *words, "--json"))
     exported = json.loads((tmp_path / f"{name}.json").read_text())
-    if words[0] == "tokens":
+    if words[0] in ("tokens", "conversation"):
         whole = dict.fromkeys(("notes", "metadata", "extra"))  # what --sample leaves unread
         assert exported | whole == rows | whole
     else:

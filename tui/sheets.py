@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from dumptui.core import views
+from dumptui.core import conversation, views
 from dumptui.core.run import StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.tables import Record
@@ -38,7 +38,8 @@ class Sheet:
         """Of a file that holds it."""
         at = [] if self.key is None else [str(self.key).replace(" ", "-")]
         index = [] if self.sample is None else [f"sample-{'x' if self.sample.index is None else self.sample.index}"]
-        return "-".join(["dumptui", *at, *(index or [self.view])])
+        what = [] if index and self.view == "tokens" else [self.view]
+        return "-".join(["dumptui", *at, *index, *what])
 
 
 @runtime_checkable
@@ -59,6 +60,8 @@ def sheet_of(app: DumpTui) -> Sheet | None:
     """What the pane on screen shows; of a pane that doesn't tell, the cells of the table that has the focus."""
     if app.pane == "tokens":
         return sample_sheet(app)
+    if app.pane == "conversation":
+        return conversation_sheet(app)
     pane = app.panes[app.pane]
     if isinstance(pane, Sheeted):
         return pane.sheet()
@@ -85,6 +88,27 @@ def sample_sheet(app: DumpTui) -> Sheet | None:
         lambda: list(views.position_rows(dict(document()))),
         document,
         opened.view.sample,
+    )
+
+
+def conversation_sheet(app: DumpTui) -> Sheet | None:
+    """The messages of the sample, as `--print conversation` has them."""
+    loaded, position = app.loaded, app.rollout.current
+    if loaded is None or position is None:
+        return None
+    step, sample = loaded.step, loaded.step.samples[position]
+    place = {**loaded.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
+
+    def talk() -> conversation.Conversation:
+        return conversation.read_conversation(step, sample, conversation.open_sidecar(step), app.reader.words())
+
+    return Sheet(
+        "conversation",
+        loaded.key,
+        None,
+        lambda: list(conversation.rows(talk())),
+        lambda: {**place, **conversation.document(talk())},
+        sample,
     )
 
 
