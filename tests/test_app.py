@@ -20,7 +20,7 @@ from textual.widgets import HelpPanel, OptionList
 from dumptui.core import join
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui import step_reader
+from dumptui.tui import recent, step_reader
 from dumptui.tui.app import DumpTui
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.panes.tokens import TokensPane
@@ -430,7 +430,7 @@ async def test_nothing_is_cut_without_a_sign(shared: Path) -> None:
 
 
 def forget_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_reader.Recent, "get", lambda *_: None)
+    monkeypatch.setattr(recent.Recent, "get", lambda *_: None)
     monkeypatch.setattr(Summaries, "known", lambda *_: None)
 
 
