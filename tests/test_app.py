@@ -20,7 +20,7 @@ from textual.widgets import HelpPanel, OptionList
 from dumptui.core import join
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui import recent, step_reader
+from dumptui.tui import reader, recent, step_reader
 from dumptui.tui.app import DumpTui
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.panes.tokens import TokensPane
@@ -512,7 +512,7 @@ async def test_a_defect_costs_the_step_or_the_sample(session: Session, monkeypat
         await until_shown(pilot, "step 1: can't be shown: MemoryError: [bold]out of")
     await go(pilot, "down")
     await until_shown(pilot, "eval 0, 1 of 1", "20 samples in 10 groups")
-    monkeypatch.setattr(step_reader, "view_sample", fail)
+    monkeypatch.setattr(reader, "view_sample", fail)
     await go(pilot, "3")
     await until_shown(pilot, "the sample can't be shown", "[bold]")
     assert app.pane == "rollout"

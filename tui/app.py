@@ -116,7 +116,7 @@ class DumpTui(SampleApp):
         with Horizontal(id="top"):
             yield name
             yield Line(id="where")
-            yield TabLine(PANES)
+            yield TabLine(PANES, 0.45 if self.live.on else 0.56)  # more is said of a run that is followed
         with Desk(initial="rollout", id="panes"):
             yield RolloutPane(list(self.run_.steps), Finder(self.reader), Memory(self.state))
             yield BatchPane()

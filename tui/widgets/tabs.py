@@ -14,9 +14,6 @@ from textual.widget import Widget
 
 from dumptui.core.text import clip
 
-SHARE = 0.45
-"""The part of the row that all names may take."""
-
 FORMS = ("whole", "numbers", "short")
 """All names; the active one among numbers; the same closer together."""
 CUT = 8
@@ -42,15 +39,17 @@ class TabLine(Widget):
     class Chosen(Message):
         name: str
 
-    def __init__(self, names: Mapping[str, str]) -> None:
+    def __init__(self, names: Mapping[str, str], share: float) -> None:
+        """`share` is the part of the row that all names may take."""
         super().__init__()
         self._names = names
+        self._share = share
         self.set_reactive(TabLine.active, next(iter(names)))
 
     def get_content_width(self, container: Size, viewport: object) -> int:
         """The same for every active tab, so that going to another one lays out nothing."""
         widths = [self._width(form) for form in FORMS]
-        return next((width for width in widths if width <= container.width * SHARE), widths[-1])
+        return next((width for width in widths if width <= container.width * self._share), widths[-1])
 
     def _width(self, form: str) -> int:
         return max(sum(map(len, self._labels(form, active).values())) for active in self._names)
