@@ -65,6 +65,8 @@ class Step:
     rollout_problem: DumpError | None = None
     alone: bool = False
     """Whether this is one sample of the step, from its mirror: what only the rollout file has is not known."""
+    pause: Callable[[], object] = field(default=lambda: None)
+    """Called some ten times a second while fields of a whole step are read; what it raises ends that."""
     _cuts: dict[str, Cut] = field(default_factory=dict)
 
     @property
@@ -160,6 +162,7 @@ class Step:
     def difference(self, positions: Ints, mask: Flat) -> Flat:
         """train - engine log-prob, where the loss `mask` of the same samples is 1 and both are there."""
         trainer, engine = self.gather("train_log_probs", positions), self._compared(positions)
+        self.pause()
         known = trainer.known & engine.known & mask.known & (mask.values > 0)
         values = trainer.values
         with np.errstate(invalid="ignore"):
@@ -216,6 +219,7 @@ class Step:
     def _from_train(self, name: str, column: str, positions: Ints) -> Flat:
         out = self._empty(name, positions)
         for peers, wanted in self._by_peers(positions):
+            self.pause()
             place(peers, column, wanted, out, self.cut(column), self.evidence, self._engine_rule(peers))
         for at, position in enumerate(positions):
             if self.rows[position] is None:

@@ -106,12 +106,8 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
 
 def divergence(step: Step) -> dict[str, Sequence[object]]:
     mask = step.masks()
-    apart, entropy = Masked(difference(step, mask), mask), Masked(step.gather("entropy"), mask)
-    return {
-        "mean_entropy": entropy.mean(),
-        "mean_abs_lp_diff": apart.mean_abs(),
-        "max_abs_lp_diff": apart.max_abs(),
-    }
+    apart = magnitudes(step, Masked(step.difference(mask.positions, mask), mask))
+    return {"mean_entropy": Masked(step.gather("entropy"), mask).mean(), **apart}
 
 
 def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequence[object]]:
@@ -141,18 +137,16 @@ def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequenc
 
 
 def of_difference(step: Step, mask: Flat, said: list[Said]) -> dict[str, Sequence[object]]:
-    found = difference(step, mask)
+    found = step.difference(mask.positions, mask)
     said.append((found.states, found.reasons))
-    apart = Masked(found, mask)
-    return {
-        "mean_abs_lp_diff": apart.mean_abs(),
-        "max_abs_lp_diff": apart.max_abs(),
-        "mean_imp_ratio": Masked(ratio(found), mask).mean(),
-    }
+    apart = magnitudes(step, Masked(found, mask))
+    step.pause()
+    return {**apart, "mean_imp_ratio": Masked(ratio(found), mask).mean()}
 
 
-def difference(step: Step, mask: Flat) -> Flat:
-    return step.difference(mask.positions, mask)
+def magnitudes(step: Step, apart: Masked) -> dict[str, Sequence[object]]:
+    step.pause()
+    return {"mean_abs_lp_diff": apart.mean_abs(), "max_abs_lp_diff": apart.max_abs()}
 
 
 def of_entropy(entropy: Masked) -> dict[str, Sequence[object]]:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
 
-# Seconds until a reading thread lets the screen's go on: with Python's own 5 ms, a wake-up waits 2 ms in place of 0.2.
-TURN = 0.0005
 VIEWS = ("steps", "samples", "groups", "batch", "tokens", "conversation", "facts", "health", "metrics", "lanes", "keys")
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
@@ -209,7 +207,6 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     from dumptui.tui.app import DumpTui
     from dumptui.tui.themes import begin_with_theme
 
-    sys.setswitchinterval(TURN)
     follow = Follow(run.root, run=run) if args.follow else None
     state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell, state)

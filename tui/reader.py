@@ -95,6 +95,7 @@ class Reader(Thread):
         self.wish(self._open_step, key)
 
     def open_sample(self, step: Step, position: int) -> None:
+        self._scan.hold()
         self.wish(self._open_sample, step, position)
 
     def compare(self, step: Step, left: int, right: int) -> None:

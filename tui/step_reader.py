@@ -82,7 +82,10 @@ class StepReader:
         self._check()
         try:
             step = load(self.files(key), on_read) if self.follow is None else self.follow.load(key, on_read)
-            return step, tables.samples(step, self.summaries.reward_key, brief=brief, on_field=on_field)
+            step.pause = self._check
+            samples = tables.samples(step, self.summaries.reward_key, brief=brief, on_field=on_field)
+            step.pause = lambda: None
+            return step, samples
         except (Abandoned, DumpError):
             raise
         except Exception as error:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
+from threading import Event, Timer
 from typing import TypeVar
 
 T = TypeVar("T")
+# Seconds until this thread lets the screen's go on: with Python's own 5 ms, a wake-up waits 2 ms in place of 0.2.
+TURN = 0.0005
 
 
 class Abandoned(Exception):
@@ -28,6 +31,7 @@ class Thread:
 
     def begin(self) -> None:
         """Until now it only takes down what is asked: a first screen takes twice as long beside a thread that reads."""
+        sys.setswitchinterval(TURN)
         self._begun.set()
 
     def wish(self, answer: Callable[..., None], *args: object) -> None:
@@ -41,6 +45,11 @@ class Thread:
         """When all that was asked before is done."""
         with contextlib.suppress(RuntimeError):  # closed meanwhile
             self._pool.submit(call, *args)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        timer = Timer(seconds, self.soon, (call,))
+        timer.daemon = True
+        timer.start()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         return self._pool.submit(call)
