@@ -46,6 +46,16 @@ async def main() -> None:
             await pilot.press("right_square_bracket")
             await pilot.pause(0.5)
             save(app, "tokens")
+            await pilot.press("d")
+            await pilot.pause(0.5)
+            await pilot.press("enter")
+            await until(pilot, lambda: app.pane == "pair")
+            await pilot.pause(0.5)
+            save(app, "pair")
+            await pilot.press("4")
+            await until(pilot, lambda: app.pane == "conversation")
+            await pilot.pause(0.5)
+            save(app, "conversation")
 
 
 def save(app: DumpTui, name: str) -> None:
