@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -91,17 +92,21 @@ class Peers:
 
 def group_peers(shards: Iterable[Shard]) -> list[Peers]:
     """Files with the same rows together, in order of their first rank."""
-    groups: dict[object, list[tuple[bytes | None, Peers]]] = {}
+    groups: dict[object, list[Peers]] = {}
+    probe = cache(probe_tokens)
     for shard in shards:
         alike = groups.setdefault(shard.key, [])
-        probe = probe_tokens(shard)
-        for other, peers in alike:
-            if probe is None or other is None or probe == other:
-                peers.shards.append(shard)
-                break
+        peers = next((one for one in alike if may_be_copies(probe(one.first), probe(shard))), None)
+        if peers is None:
+            alike.append(Peers([shard]))
         else:
-            alike.append((probe, Peers([shard])))
-    return [peers for alike in groups.values() for _, peers in alike]
+            peers.shards.append(shard)
+    return [peers for alike in groups.values() for peers in alike]
+
+
+def may_be_copies(mine: bytes | None, theirs: bytes | None) -> bool:
+    """Whether two files of equal indices and lengths hold the same tokens, as far as they can be read."""
+    return mine is None or theirs is None or mine == theirs
 
 
 def probe_tokens(shard: Shard) -> bytes | None:

@@ -6,9 +6,10 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
 MOST = 4  # a login node is shared
+_TOGETHER = 4  # items a task: handing one out takes as long as a tenth of a small step
 _AHEAD = 4  # tasks handed out for each process: enough to keep it busy, few enough to stop at once
 
 
@@ -30,13 +32,14 @@ class Workers:
 
     def map(self, function: Callable[[Asked], Answer], items: Iterable[Asked]) -> Iterator[Answer]:
         """What `function` makes of each item, in order. Raises BrokenProcessPool when a process dies."""
-        waiting: deque[Future[Answer]] = deque()
-        for item in items:
-            waiting.append(self._pool.submit(function, item))
+        waiting: deque[Future[list[Answer]]] = deque()
+        coming = iter(items)
+        while some := list(islice(coming, _TOGETHER)):
+            waiting.append(self._pool.submit(make_each, function, some))
             if len(waiting) >= self._count * _AHEAD:
-                yield waiting.popleft().result()
+                yield from waiting.popleft().result()
         while waiting:
-            yield waiting.popleft().result()
+            yield from waiting.popleft().result()
 
     def submit(self, function: Callable[[], Answer]) -> Future[Answer]:
         """One task, beside all others."""
@@ -53,6 +56,10 @@ class Workers:
             process.kill()
         if manager is not None:
             manager.join()
+
+
+def make_each(function: Callable[[Asked], Answer], items: Sequence[Asked]) -> list[Answer]:
+    return [function(item) for item in items]
 
 
 def end_with_parent() -> None:

@@ -125,7 +125,7 @@ def worst(terminal: Terminal, pressed: list[str]) -> str:
 
 
 def cost(terminal: Terminal, key: str, quiet: float = 0.15) -> tuple[float, int]:
-    """Seconds to the last byte that a key made it write, and how many. The emulator, slower than we are, is fed later."""
+    """Seconds to the last byte that a key made it write, and how many. The emulator is slow, so it is fed later."""
     begun = last = time.perf_counter()
     terminal.press(key)
     written = 0

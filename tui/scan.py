@@ -20,7 +20,6 @@ from dumptui.tui.answers import Summary
 from dumptui.tui.step_reader import StepReader
 from dumptui.tui.thread import Abandoned, Thread
 
-
 READING = 0.5  # seconds between two samples of somebody who goes through them
 
 
