@@ -218,6 +218,24 @@ async def test_batch_keeps_the_sample_and_leads_to_its_tokens(session: Session) 
     assert under_cursor(app.rollout.table)[0] == "68"
 
 
+async def test_a_wide_terminal_shows_a_sample_beside_its_table(session: Session) -> None:
+    app, pilot = session
+    await go(pilot, "enter", "enter")
+    await pilot.resize_terminal(190, 40)
+    await until_shown(pilot, "< step 2 >", "sample 64 · step 2")
+    await go(pilot, "n")
+    await until_shown(pilot, "sample 65 · step 2")
+    assert under_cursor(app.rollout.table)[0] == "65"
+    app.rollout.table.focus()
+    await go(pilot, "down", "enter")
+    await until_shown(pilot, "sample 66 · step 2")
+    await pilot.resize_terminal(*WIDE)
+    await until(pilot, lambda: "< step 2 >" not in text(app))
+    assert "sample 66 · step 2" in text(app)
+    await go(pilot, "escape")
+    await until_shown(pilot, "< step 2 >")
+
+
 async def test_neighbouring_steps_stay_in_the_pane(session: Session) -> None:
     _, pilot = session
     await go(pilot, "less_than_sign")

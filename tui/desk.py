@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from dumptui.tui.app import DumpTui
 
 VISIT = "visit"
+ROOM_FOR_TWO = 180  # cells: 80 for the samples, 100 for the text of one
+BESIDE = ("tokens", "conversation", "pair")
 WITHOUT_SAMPLE = ("steps", "batch", "health", "groups")
 PROBLEMS, READING = 5, 15.0  # of the file of keys, how many are told at once, and for how many seconds
 PREVIEW = 60  # cells of what would be copied
@@ -72,6 +74,20 @@ class Desk(ContentSwitcher):
             tooltip="Go to where the last visit ended",
         ),
     ]
+
+    def watch_current(self, old: str | None, new: str | None) -> None:
+        super().watch_current(old, new)
+        self._arrange()
+
+    def on_resize(self) -> None:
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Where there is room for two, a sample stands beside the table that it is of."""
+        beside = self.app.size.width >= ROOM_FOR_TWO and self.current in BESIDE
+        self.set_class(beside, "-two")
+        for rollout in self.query("#rollout"):
+            rollout.display = beside or self.current == "rollout"
 
     @property
     def dumptui(self) -> DumpTui:
