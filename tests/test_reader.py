@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from queue import Queue
 
@@ -12,7 +14,7 @@ from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.tui.answers import Loaded, Progress
 from dumptui.tui.reader import Reader
-from tests.screen import DEADLINE
+from tests.screen import DEADLINE, ROOT
 from tests.writer import Layout, sample, write_step
 
 
@@ -38,3 +40,22 @@ def test_the_progress_of_a_step_counts_all_its_files_and_never_goes_back(tmp_pat
     assert {one.total for one in told} == {files.rollout.size + sum(entry.size for _, entry in files.shards)}
     done = [one.done for one in told]
     assert done == sorted(done) and done[0] == 0 and done[-1] > files.rollout.size
+
+
+def test_a_reader_that_never_began_keeps_no_process_alive(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(0)], Layout())
+    imports = "import sys; from dumptui.core.run import Run; from dumptui.tui.app import DumpTui"
+    code = f"{imports}; DumpTui(Run.open(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, timeout=DEADLINE)
+
+
+def test_what_is_asked_before_it_begins_is_answered_after(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(0)], Layout())
+    posted: Queue[Message] = Queue()
+    reader = Reader(Summaries(Run.open(tmp_path), Cache(tmp_path, None)), posted.put)
+    reader.open_step(StepKey(0))
+    assert posted.empty()
+    reader.begin()
+    while not isinstance(posted.get(timeout=DEADLINE), Loaded):
+        pass
+    reader.close()

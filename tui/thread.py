@@ -6,7 +6,8 @@ import contextlib
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event, Timer
+from functools import partial
+from threading import Timer
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -23,8 +24,7 @@ class Thread:
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._begun = Event()
-        self._pool.submit(self._begun.wait)
+        self._early: list[Callable[[], None]] | None = []  # what was asked before it began
         self._wish = 0  # counts the wishes
         self._served = 0  # the one that was begun last; of the thread alone
         self.closed = False
@@ -32,7 +32,9 @@ class Thread:
     def begin(self) -> None:
         """Until now it only takes down what is asked: a first screen takes twice as long beside a thread that reads."""
         sys.setswitchinterval(TURN)
-        self._begun.set()
+        early, self._early = self._early, None
+        for call in early or ():
+            self.soon(call)
 
     def wish(self, answer: Callable[..., None], *args: object) -> None:
         self._wish += 1
@@ -43,6 +45,8 @@ class Thread:
 
     def soon(self, call: Callable[..., None], *args: object) -> None:
         """When all that was asked before is done."""
+        if self._early is not None:
+            return self._early.append(partial(call, *args))
         with contextlib.suppress(RuntimeError):  # closed meanwhile
             self._pool.submit(call, *args)
 
@@ -52,6 +56,7 @@ class Thread:
         timer.start()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
+        self.begin()
         return self._pool.submit(call)
 
     def check(self) -> None:
@@ -62,7 +67,6 @@ class Thread:
     def close(self) -> None:
         self.closed = True
         self._wish += 1
-        self.begin()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _serve(self, wish: int, answer: Callable[..., None], *args: object) -> None:
