@@ -178,6 +178,14 @@ async def test_what_arrives_while_the_screen_is_taken_down_is_no_defect(
     assert app._exception is None
 
 
+async def test_a_sample_that_is_opened_as_its_step_grows_is_opened_still(root: Path) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        app.open_sample(2)
+        app.reader.open_step(StepKey(0))  # as when another file of it landed
+        await until_shown(pilot, "sample 2 · step 0")
+
+
 async def test_the_step_on_screen_fills_in_place(root: Path) -> None:
     write(root, 0, drop={1})
     async with live(root) as (app, pilot):

@@ -164,8 +164,8 @@ class DumpTui(SampleApp):
             self._asked_sample = None
         self.choose_step(event.key)
 
-    def show(self, loaded: Loaded, again: bool) -> None:
-        """Where more of the step on screen is there now, the place in it stays."""
+    def show(self, loaded: Loaded, again: bool, waited: bool) -> None:
+        """Where more of the step on screen is there now, the place in it stays, or is still `waited` for."""
         self.rollout.show_step(loaded, again=again)
         self.batch.show_step(loaded, again=again)
         self.groups.show_step(loaded, again=again)
@@ -176,8 +176,8 @@ class DumpTui(SampleApp):
             self._leave_sample("the step was written anew, with fewer samples")
         else:
             self._stale = set(SAMPLE_PANES)
-            if self._position is not None and self.pane in SAMPLE_PANES:
-                self.open_sample(self._position, self.pane)
+            if self._position is not None and (waited or self.pane in SAMPLE_PANES):
+                self.open_sample(self._position, self._opening if waited else self.pane)
 
     def show_failure(self, problem: str) -> None:
         self.rollout.show_failure(self.wanted, problem)

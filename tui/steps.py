@@ -72,7 +72,7 @@ class StepsApp(TerminalApp):
     def clear(self, why: str) -> None:
         raise NotImplementedError
 
-    def show(self, loaded: Loaded, again: bool) -> None:
+    def show(self, loaded: Loaded, again: bool, waited: bool) -> None:
         raise NotImplementedError
 
     def show_failure(self, problem: str) -> None:
@@ -145,13 +145,14 @@ class StepsApp(TerminalApp):
         self.rollout.summarise(event.key, event.row)
         if event.key != self.wanted or (not event.samples and self._try_another()):
             return
+        waited = self.wait.waiting
         self.wait.end()
         self.others = []
         again = self.loaded is not None and self.loaded.key == event.key
         self.loaded = event
         self._show_title(event.row)
         self.show_where()
-        self.show(event, again)
+        self.show(event, again, waited)
         self._go_along(self.rollout.rows)
 
     @on(Failed)
