@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
-from dumptui.core import conversation, facts, health, tables, views
+from dumptui.core import tables, views
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.run import Run, StepKey
@@ -17,11 +17,10 @@ from dumptui.core.sample import Sample
 from dumptui.core.single import load_single
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import Record
-from dumptui.core.telemetry import Telemetry
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.workers import Workers
 from dumptui.tui.output import TableWriter, to_csv, to_json, to_table
-from dumptui.tui.step_lines import follow_steps
+
+# What a single view needs is imported by it: a tenth of the time of the shortest ones.
 
 BRIEF = 60  # characters of a message in a table
 
@@ -51,6 +50,8 @@ def write(args: argparse.Namespace, rows: Sequence[Record], document: Mapping[st
 
 def print_steps(request: Request) -> int:
     if request.args.follow:
+        from dumptui.tui.step_lines import follow_steps
+
         return follow_steps(request.run, step_rows(request), request.args)
     rows = [row for _, row in step_rows(request)]
     return write(request.args, rows, {"run": str(request.run.root), "rows": rows})
@@ -58,6 +59,8 @@ def print_steps(request: Request) -> int:
 
 def step_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
     """As they are worked out, by several processes where there are many."""
+    from dumptui.core.workers import Workers
+
     run, summaries = request.run, request.summaries
     unknown = sum(summaries.known(key) is None for key in run.steps)
     workers = Workers() if unknown >= WORTH_WORKERS else None
@@ -129,6 +132,8 @@ def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
 
 
 def print_conversation(request: Request) -> int:
+    from dumptui.core import conversation
+
     args = request.args
     if args.sample is None:
         raise DumpError("--print conversation", "give the sample with --sample I[.K]")
@@ -146,6 +151,8 @@ def print_conversation(request: Request) -> int:
 
 
 def print_facts(request: Request) -> int:
+    from dumptui.core import facts
+
     if request.args.sample is None:
         raise DumpError("--print facts", "give the sample with --sample I[.K]")
     step = views.open_step(request.run, request.key)
@@ -171,6 +178,8 @@ def vocabulary(run: Run) -> Vocabulary | None:
 
 def print_health(request: Request) -> int:
     """Row by row as they are found: the first are there at once, however long the run is."""
+    from dumptui.core import health
+
     found: list[Record] = []
     rows = keep(chain(health.health(request.run), health.stream_problems(request.run.root)), found)
     if request.args.json or request.args.csv:
@@ -189,11 +198,15 @@ def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:
 
 
 def print_metrics(request: Request) -> int:
+    from dumptui.core.telemetry import Telemetry
+
     rows = list(Telemetry(request.run.root).metrics.rows(request.args.key))
     return write(request.args, rows, {"rows": rows})
 
 
 def print_lanes(request: Request) -> int:
+    from dumptui.core.telemetry import Telemetry
+
     rows = list(Telemetry(request.run.root).lane_rows())
     return write(request.args, rows, {"rows": rows})
 
