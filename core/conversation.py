@@ -12,7 +12,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.messages import Part, identity, parts_of
 from dumptui.core.sample import Sample
-from dumptui.core.sidecar import Sidecar, choose
+from dumptui.core.sidecar import Row, Sidecar, choose
 from dumptui.core.tables import Record
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import Turn, Where, find_turns, joined, locate
@@ -130,8 +130,7 @@ def recorded_messages(
     if isinstance(sidecar, DumpError):
         note = str(sidecar)
     elif sidecar is not None:
-        siblings = [one for one in step.samples if one.index == sample.index]
-        row, choice = choose(sidecar.rows(sample.index), siblings, sample)
+        row, choice = recorded_row(step, sample, sidecar)
         if row is not None and (messages := as_messages(row.get("messages"))):
             return messages, choice
         note = "the trajectory file has no conversation of this sample"
@@ -139,6 +138,12 @@ def recorded_messages(
     if messages := as_messages(sample.metadata.get("messages")):
         return messages, None
     return None, note
+
+
+def recorded_row(step: Step, sample: Sample, sidecar: Sidecar) -> tuple[Row | None, str | None]:
+    """A sample's row in the trajectory file, and what has to be known of the choice. Raises DumpError."""
+    siblings = [one for one in step.samples if one.index == sample.index]
+    return choose(sidecar.rows(sample.index), siblings, sample)
 
 
 def as_messages(value: object) -> list[Mapping[str, Any]]:

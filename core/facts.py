@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dumptui.core.conversation import open_sidecar, recorded_row
+from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.match import Row
 from dumptui.core.messages import pretty
@@ -72,6 +74,7 @@ def sample_facts(step: Step, sample: Sample) -> list[Section]:
         Section("other keys of the sample", facts(sample.extra), brief=False),
         Section("train row", facts({} if row is None else train_facts(row)), brief=False),
         Section("train file", facts({} if row is None else batch_facts(row)), brief=False),
+        Section("trajectory file", facts(trajectory_facts(step, sample)), brief=False),
         Section("rollout file", facts(file_facts(step)), brief=False),
         Section("prompt", facts({"prompt": sample.prompt}), brief=False),
         Section("response", facts({"response": sample.response or None}), brief=False),
@@ -129,6 +132,22 @@ def lengths(sample: Sample, turns: Iterable[Turn]) -> Record:
         "trained tokens": trained,
         "loss mask": "none: all ones" if sample.loss_mask is None else f"{len(sample.loss_mask)} entries",
     }
+
+
+def trajectory_facts(step: Step, sample: Sample) -> Record:
+    """What the sidecar says of the sample besides its messages."""
+    sidecar = open_sidecar(step)
+    if sidecar is None:
+        return {}
+    try:
+        if isinstance(sidecar, DumpError):
+            raise sidecar
+        row, choice = recorded_row(step, sample, sidecar)
+    except DumpError as error:
+        return {"unreadable": str(error)}
+    if row is None:
+        return {}
+    return {**{key: value for key, value in row.items() if key != "messages"}, "matched": choice}
 
 
 # Turns ----------------------------------------------------------------------------------------------------------

@@ -225,6 +225,7 @@ def test_facts_are_printed(shared: Path) -> None:
     words = ["--print", "facts", "--step", "2", "--sample", "25.1", "--json"]
     document = json.loads(run(shared / "runs/multiturn", *words).stdout)
     facts = {(row["section"], row["name"]): row["value"] for row in document["rows"]}
+    assert facts["trajectory file", "status"] == facts["sample", "status"]
     assert json.loads(facts["reward", "reward"]) == {"score": 0.0, "format": 1.0, "length_penalty": -0.125}
     assert facts["turns", "call 2"] == "weights v2 · tokens 167-239"
     assert facts["train row", "row"] == "3 of 7"
