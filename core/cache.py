@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from dumptui.core.run import Entry
+from dumptui.core.xdg import xdg_folder
 
 # Raise it when what is kept, or how it is worked out, changes.
-SCHEMA = 1
+SCHEMA = 2
 LIMIT = 256 << 20  # bytes of all that is kept; the longest unused goes first
 
 
-def cache_folder() -> Path:
+def cache_folder() -> Path | None:
     """$XDG_CACHE_HOME/dumptui, by default ~/.cache/dumptui."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dumptui"
+    return xdg_folder("XDG_CACHE_HOME", ".cache")
 
 
 def fingerprint(entries: Iterable[Entry], *more: object) -> str:

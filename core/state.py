@@ -11,17 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dumptui.core.text import visible
+from dumptui.core.xdg import xdg_folder
 
 LIMIT = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
-
-
-def xdg_folder(variable: str, default: str) -> Path | None:
-    """dumptui's folder in that of a variable, by default in `default` of the home; None for a user without one."""
-    given = os.environ.get(variable, "")
-    if os.path.isabs(given):  # others are to be ignored, by the XDG specification
-        return Path(given) / "dumptui"
-    home = os.path.expanduser("~")
-    return Path(home, default, "dumptui") if os.path.isabs(home) else None
 
 
 def state_folder() -> Path | None:

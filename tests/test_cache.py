@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dumptui.core import cache as module
-from dumptui.core.cache import Cache, fingerprint
+from dumptui.core.cache import Cache, cache_folder, fingerprint
 from dumptui.core.run import list_folder
 
 
@@ -63,3 +63,11 @@ def test_the_longest_unused_goes_first_when_too_much_is_kept(tmp_path: Path, mon
     cache.store("d", {"text": "x" * 1000})
     assert [bool(cache.load(name)) for name in "abcd"] == [True, False, True, True]
     assert not list((tmp_path / "cache").glob("*/.new-*"))
+
+
+def test_a_user_without_a_home_keeps_nothing_and_a_relative_folder_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    assert cache_folder() is None
+    monkeypatch.setenv("XDG_CACHE_HOME", "/var/tmp/caches")
+    assert cache_folder() == Path("/var/tmp/caches/dumptui")

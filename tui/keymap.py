@@ -12,9 +12,9 @@ from textual.dom import DOMNode
 from textual.keys import REPLACED_KEYS, Keys, _character_to_key, key_to_character
 from textual.screen import Screen
 
-from dumptui.core.state import xdg_folder
 from dumptui.core.tables import Record
 from dumptui.core.text import visible
+from dumptui.core.xdg import xdg_folder
 
 MODIFIERS = {"ctrl", "alt", "shift", "super", "meta", "hyper"}
 NAMES = {key.value for key in Keys}
