@@ -66,7 +66,7 @@ def test_the_longest_unused_goes_first_when_too_much_is_kept(tmp_path: Path, mon
 
 
 def test_a_user_without_a_home_keeps_nothing_and_a_relative_folder_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "")
+    monkeypatch.setenv("HOME", "nowhere")
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
     assert cache_folder() is None
     monkeypatch.setenv("XDG_CACHE_HOME", "/var/tmp/caches")
