@@ -14,7 +14,7 @@ import numpy as np
 
 from dumptui.core.context_parallel import Array, Ints
 
-_BATCH = 1000
+BATCH = 1000  # items that pickle appends at once, in C and in Python
 _SIDE_BY_SIDE = 1024  # batches: their items take 8 MB
 _LONGEST = 16 << 20  # bytes of one list, 3 million integers: what follows a longer one is not searched for its end
 _MARK, _APPENDS = b"("[0], b"e"[0]
@@ -85,9 +85,9 @@ def batch_marks(stream: Array, start: int, end: int) -> Ints:
 
 def walk(data: Buffer, stream: Array, starts: Ints) -> Iterator[Batch]:
     """What every one of the batches holds whose first item is at `starts`."""
-    places = np.empty((_BATCH + 1, len(starts)), np.int64)
+    places = np.empty((BATCH + 1, len(starts)), np.int64)
     places[0] = starts
-    for item in range(_BATCH):
+    for item in range(BATCH):
         np.add(places[item], _WIDTHS[stream.take(places[item], mode="clip")], out=places[item + 1])
     counts = (places[1:] != places[:-1]).sum(0)
     values = values_at(data, stream, np.ascontiguousarray(places[:-1].T))

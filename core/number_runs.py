@@ -16,9 +16,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from dumptui.core.context_parallel import Array
-from dumptui.core.integer_runs import Buffer, read_integers
+from dumptui.core.integer_runs import BATCH, Buffer, read_integers
 
-BATCH = 1000  # pickle's own, in C and in Python
 REFERENCE = 6  # bytes of a persistent id in place of a list
 SHORTEST = 64  # a shorter list costs less as it is
 LIST = re.compile(rb"\](q.|r....)(?=\([GKMJ])", re.DOTALL)  # empty list, its memo, and a mark before a number

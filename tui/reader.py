@@ -158,8 +158,7 @@ class Reader(Thread):
             view = view_sample(step, position, self.words())
             flow = flow_of(view)
         except Exception as error:  # a file that changed meanwhile, or a defect: it costs the sample only
-            problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
-            self._post(Unopened(f"the sample can't be shown: {problem}"))
+            self._post(Unopened(f"the sample can't be shown: {told(error)}"))
             return
         self._post(Opened(step.files.key, position, view, flow, dict(self._surveys)))
 
@@ -176,8 +175,7 @@ class Reader(Thread):
         try:
             found = next(parts)
         except Exception as error:  # as with a sample: it costs the scale only
-            problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
-            self._post(Surveyed(step.files.key, name, None, problem))
+            self._post(Surveyed(step.files.key, name, None, told(error)))
             return
         if found is None:
             return self.soon(self._survey_next, step, name, parts)
@@ -206,15 +204,13 @@ class Reader(Thread):
         try:
             self._post(answer(self.words()))
         except Exception as error:  # as for a sample that is opened
-            problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
-            self._post(Unopened(f"the sample can't be shown: {problem}"))
+            self._post(Unopened(f"the sample can't be shown: {told(error)}"))
 
     def _compare(self, step: Step, left: int, right: int) -> None:
         try:
             found = pair(step, left, right, self.words())
         except Exception as error:  # as for a single sample
-            problem = str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
-            self._post(Unopened(f"the samples can't be compared: {problem}"))
+            self._post(Unopened(f"the samples can't be compared: {told(error)}"))
             return
         self._post(Compared(step.files.key, left, right, found))
 
@@ -261,6 +257,11 @@ class Reader(Thread):
                 self._post(Found(found, False))
                 return self.soon(self._health_next, rows)
         self._post(Found(found, True))
+
+
+def told(error: Exception) -> str:
+    """A DumpError says all there is to say; of a defect its type is the first thing to know."""
+    return str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
 
 
 def flow_of(view: SampleView) -> Flow:

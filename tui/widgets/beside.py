@@ -21,6 +21,7 @@ from textual.strip import Strip
 from dumptui.core.difference import Stretch
 from dumptui.core.pairs import Comparison, Side
 from dumptui.core.text import centred, clip
+from dumptui.tui.widgets.wheel import Wheel
 
 CONTEXT = 8  # items that both have, shown before and after a difference
 WIDE = 90  # cells from which both texts stand side by side
@@ -28,7 +29,6 @@ PASSAGE = 4  # items that both have, from which one under the other they are sho
 CHUNK = 1500  # rows laid out at a time: 100,000 items take 0.1 s in all
 GUTTER = 2
 SEPARATOR = " │ "
-WHEEL_LINES = 3
 NOTHING = slice(0, 0)
 
 
@@ -120,7 +120,7 @@ def passages(stretches: Sequence[Stretch], hunk: Hunk) -> Iterator[Stretch]:
         yield Stretch(False, slice(at, hunk.left.stop), slice(to, hunk.right.stop))
 
 
-class Beside(ScrollView, can_focus=True, inherit_bindings=False):
+class Beside(Wheel, ScrollView, can_focus=True, inherit_bindings=False):
     """Two texts: what both have is muted, what differs is not, and the first items of the current difference are
     marked. One under the other, `-` stands before the left text and `+` before the right one.
     """
@@ -323,15 +323,7 @@ class Beside(ScrollView, can_focus=True, inherit_bindings=False):
         self._lay_out()
         self._reveal()
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, WHEEL_LINES)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, -WHEEL_LINES)
-
-    def _wheel(self, event: events.MouseEvent, lines: int) -> None:
-        event.stop()
-        event.prevent_default()
+    def wheel(self, event: events.MouseEvent, lines: int) -> None:
         self.action_scroll_lines(lines)
 
 

@@ -22,13 +22,13 @@ from textual.strip import Strip
 from dumptui.core.text import cell_width, centred, clip, visible
 from dumptui.tui.ask import Ask
 from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, RULE, Block, Folds, Hit, Row
+from dumptui.tui.widgets.wheel import Wheel
 
 INDENT = 2
-WHEEL_LINES = 3
 SEARCH_HINT = "in any case; an empty one ends the search"
 
 
-class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
+class Blocks(Wheel, ScrollView, can_focus=True, inherit_bindings=False):
     """Blocks one under the other, one of them current.
 
     | what | looks |
@@ -353,13 +353,5 @@ class Blocks(ScrollView, can_focus=True, inherit_bindings=False):
             elif row.what == "more":
                 self._folds.unfold_passage(block, row.passage)
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, WHEEL_LINES)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, -WHEEL_LINES)
-
-    def _wheel(self, event: events.MouseEvent, lines: int) -> None:
-        event.stop()
-        event.prevent_default()
+    def wheel(self, event: events.MouseEvent, lines: int) -> None:
         self._scroll(self.scroll_offset.y + lines)

@@ -10,11 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from dumptui.tui.widgets.shaded import ShadedText
+from dumptui.tui.widgets.wheel import Wheel
 
-WHEEL_LINES = 3
 
-
-class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
+class Heatmap(Wheel, ShadedText, can_focus=True, inherit_bindings=False):
     """Shaded text to go through token by token and line by line."""
 
     ALLOW_SELECT = False
@@ -95,13 +94,5 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
             self._goal = None
             self.cursor = self.flow.token_at(line, offset.x)
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, WHEEL_LINES)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, -WHEEL_LINES)
-
-    def _wheel(self, event: events.MouseEvent, lines: int) -> None:
-        event.stop()
-        event.prevent_default()
+    def wheel(self, event: events.MouseEvent, lines: int) -> None:
         self.scroll_lines_to(self.scroll_offset.y + lines)

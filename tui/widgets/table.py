@@ -19,11 +19,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip, visible
+from dumptui.tui.widgets.wheel import Wheel
 
 GUTTER = 1  # the `>` of the cursor row; in the header, the sort arrow of the first column
 GAP = 2  # blanks before the others; in the header, `‹` and the sort arrow, so that no label is cut for them
 LEAST = 8  # cells below which a column of text is left out rather than shortened
-WHEEL_LINES = 3
 
 
 class Column(NamedTuple):
@@ -81,7 +81,7 @@ class TableMessage(Message):
         return self.table
 
 
-class Table(ScrollView, can_focus=True, inherit_bindings=False):
+class Table(Wheel, ScrollView, can_focus=True, inherit_bindings=False):
     """Rows under a header, with a cursor.
 
     The first column stays while left and right move the others by whole columns; `‹` and `›` in the header
@@ -378,15 +378,7 @@ class Table(ScrollView, can_focus=True, inherit_bindings=False):
         if tip != self.tooltip:
             self.tooltip = tip
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, WHEEL_LINES)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, -WHEEL_LINES)
-
-    def _wheel(self, event: events.MouseEvent, lines: int) -> None:
-        event.stop()
-        event.prevent_default()
+    def wheel(self, event: events.MouseEvent, lines: int) -> None:
         if event.shift or event.ctrl:
             self.action_shift(1 if lines > 0 else -1)
         else:
