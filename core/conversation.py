@@ -11,9 +11,9 @@ import numpy as np
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.messages import Part, identity, parts_of
+from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Row, Sidecar, choose
-from dumptui.core.tables import Record
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import Turn, Where, find_turns, joined, locate
 from dumptui.core.values import as_mapping, as_text

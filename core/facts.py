@@ -14,9 +14,9 @@ from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.match import Row
 from dumptui.core.messages import pretty
+from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.shard import Shard
-from dumptui.core.tables import Record
 from dumptui.core.turns import Turn, find_turns
 from dumptui.core.values import Dumped, as_float, as_int, as_mapping, plain, preview
 from dumptui.core.versions import Call, Span

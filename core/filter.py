@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dumptui.core.expression import Blank, Expression, parse
 from dumptui.core.filter_words import encodable, wrong
-from dumptui.core.sample_rows import Record
+from dumptui.core.record import Record
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dumptui.core.passing import is_binary, pass_rates
+from dumptui.core.record import Record
 from dumptui.core.statistics import mean, std
-from dumptui.core.tables import SAME_REWARD, Record, floats, members, reward_column
+from dumptui.core.tables import SAME_REWARD, floats, members, reward_column
 
 
 @dataclass(frozen=True, slots=True)

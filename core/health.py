@@ -17,8 +17,9 @@ from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.join import Step, load, read_shards
 from dumptui.core.mirror import mirror_index
 from dumptui.core.ranks import Ranks, changes, describe_layout, in_words, missing_ranks, ranks_of
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepFiles, StepKey, is_young
-from dumptui.core.tables import EARLIER_ATTEMPT, Record
+from dumptui.core.tables import EARLIER_ATTEMPT
 from dumptui.core.telemetry import Telemetry
 
 Level: TypeAlias = Literal["error", "warning", "info"]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from dumptui.core.join import Step
 from dumptui.core.layout import Peers
+from dumptui.core.record import Record
 from dumptui.core.shard import Shard
-from dumptui.core.tables import Record, group_key
+from dumptui.core.tables import group_key
 from dumptui.core.values import as_int
 
 

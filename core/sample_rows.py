@@ -9,12 +9,12 @@ import numpy as np
 
 from dumptui.core.flat import Flat, State, ratio
 from dumptui.core.join import Step
+from dumptui.core.record import Record
 from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
 from dumptui.core.statistics import Masked
 from dumptui.core.values import as_float, plain, type_name
 from dumptui.core.versions import oldest_version
 
-Record: TypeAlias = dict[str, object]
 # The state of a field in each sample, and the reason for it.
 Said: TypeAlias = tuple[list[State], list[str | None]]
 OnField: TypeAlias = Callable[[float], object]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step, load
+from dumptui.core.record import Record
 from dumptui.core.run import StepFiles
-from dumptui.core.tables import Record
 
 
 def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:

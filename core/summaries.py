@@ -10,7 +10,7 @@ from dumptui.core.cache import Cache, fingerprint
 from dumptui.core.run import Run, StepFiles, StepKey
 
 if TYPE_CHECKING:
-    from dumptui.core.tables import Record
+    from dumptui.core.record import Record
     from dumptui.core.workers import Workers
 
 # What reads a step brings numpy, and is imported when there is one to read: rows that are known are shown without.

@@ -12,12 +12,13 @@ from dumptui.core.errors import DumpError
 from dumptui.core.join import MOVED, Step
 from dumptui.core.layout import Peers
 from dumptui.core.passing import is_binary, pass_rates
+from dumptui.core.record import Record
 from dumptui.core.run import StepFiles
-from dumptui.core.sample_rows import Record, samples
+from dumptui.core.sample_rows import samples
 from dumptui.core.statistics import mean, std
 from dumptui.core.values import as_float
 
-__all__ = ["Record", "batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
+__all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
 
 EARLIER_ATTEMPT = "train files are older than the rollout file: of an earlier attempt"
 

@@ -12,9 +12,9 @@ from dumptui.core.errors import DumpError
 from dumptui.core.flat import Bools, Flat
 from dumptui.core.join import FIELDS, Step, load
 from dumptui.core.layout import ENGINE
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
-from dumptui.core.tables import Record
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.values import preview
 

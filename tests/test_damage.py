@@ -16,6 +16,7 @@ import torch
 from dumptui.core import tables, views
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
 from dumptui.core.join import Step, load
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepFiles, StepKey
 from tests.against_truth import states, wrong_values
 from tests.test_run import FOREIGN, once, stale_handle
@@ -53,7 +54,7 @@ def step_rows(run: Path) -> list[tuple[object, object, object]]:
     return [(row["step"], row["state"], row["reason"]) for row in rows]
 
 
-def step_row(files: StepFiles) -> tables.Record:
+def step_row(files: StepFiles) -> Record:
     try:
         step = load(files)
     except DumpError as error:

@@ -15,9 +15,9 @@ import pytest
 from dumptui.core import join, step_summary
 from dumptui.core import summaries as module
 from dumptui.core.cache import Cache
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.core.tables import Record
 from dumptui.core.workers import BrokenProcessPool, Workers
 from tests.writer import Layout, sample, write_step
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.values import as_float
 from dumptui.tui.columns import STEPS
 

@@ -12,9 +12,9 @@ from dumptui.core.groups import Group
 from dumptui.core.join import Step
 from dumptui.core.packing import LeftOut, Load
 from dumptui.core.pairs import Pair
+from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.core.survey import Survey
-from dumptui.core.tables import Record
 from dumptui.core.view import SampleView
 from dumptui.tui.widgets.flow import Flow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.tui import columns
 
 # What the screen calls a column of the samples table by another name than a filter does.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
-from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui.columns import fixed
 

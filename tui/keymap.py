@@ -12,7 +12,7 @@ from textual.dom import DOMNode
 from textual.keys import REPLACED_KEYS, Keys, _character_to_key, key_to_character
 from textual.screen import Screen
 
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.core.xdg import xdg_folder
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.text import Text
 
 from dumptui.core.follow import Look
+from dumptui.core.record import Record
 from dumptui.core.run import StepKey
-from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui.alarms import alarms
 from dumptui.tui.answers import Grew

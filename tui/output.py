@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import cell_width, visible
 
 SPECIAL = re.compile(r'[",\r\n]')

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from dumptui.core.packing import LeftOut, Load, imbalance, worst_imbalance
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import visible
 
 FEW = 4  # shards whose tokens are told one by one

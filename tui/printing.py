@@ -12,11 +12,11 @@ from typing import TypeAlias
 from dumptui.core import tables, views
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.single import load_single
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
-from dumptui.core.tables import Record
 from dumptui.core.tokens import Vocabulary
 from dumptui.tui.output import TableWriter, to_csv, to_json, to_table
 

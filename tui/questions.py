@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from dumptui.core.errors import DumpError
+from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.core.sample import Sample
-from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.arrangement import LABELS, Arrangement

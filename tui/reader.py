@@ -18,11 +18,11 @@ from dumptui.core.health import health, stream_problems
 from dumptui.core.join import Step
 from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.search import Passage, passages_of, read_passages
 from dumptui.core.summaries import Summaries
 from dumptui.core.survey import Survey, surveying
-from dumptui.core.tables import Record
 from dumptui.core.token_search import find
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import SampleView, view_sample

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dumptui.core import conversation, views
+from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.core.sample import Sample
-from dumptui.core.tables import Record
 from dumptui.core.view import SampleView
 from dumptui.tui.widgets.table import Table
 

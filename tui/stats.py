@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.tui.columns import fixed, percent
 
 GAP = " "  # one blank: seven figures have to fit in 70 cells, beside the steps on a screen of 120

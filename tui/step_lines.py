@@ -11,8 +11,8 @@ from typing import NoReturn
 from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
-from dumptui.core.tables import Record
 from dumptui.tui.output import TableWriter, to_csv, to_json
 
 POLL = 2.0  # seconds between two looks at a live run

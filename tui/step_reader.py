@@ -9,10 +9,10 @@ from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
 from dumptui.core.groups import ranked
 from dumptui.core.join import Step, load
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepFiles, StepKey
 from dumptui.core.step_summary import is_whole
 from dumptui.core.summaries import Summaries
-from dumptui.core.tables import Record
 from dumptui.tui.answers import Loaded
 from dumptui.tui.recent import Recent
 from dumptui.tui.thread import Abandoned

@@ -9,9 +9,9 @@ from textual import on
 from dumptui.core import garbage
 from dumptui.core.cache import Cache
 from dumptui.core.follow import Follow
+from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.core.tables import Record
 from dumptui.core.workers import Workers
 from dumptui.tui.answers import Failed, Grew, Loaded, Progress, Summary
 from dumptui.tui.headline import headline, window_title

@@ -14,7 +14,7 @@ from textual.message import Message
 from dumptui.core import tables
 from dumptui.core.distribution import Distribution
 from dumptui.core.join import Step
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded, Packed

@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
 from dumptui.core.groups import Group, mean_passes
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded

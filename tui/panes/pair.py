@@ -15,7 +15,7 @@ from textual.message import Message
 
 from dumptui.core.groups import Group
 from dumptui.core.pairs import Comparison, Pair
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import clip, visible
 from dumptui.core.view import SampleView
 from dumptui.tui import columns

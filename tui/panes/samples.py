@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.message import Message
 
 from dumptui.core.join import Step
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded

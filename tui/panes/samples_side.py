@@ -12,9 +12,9 @@ from textual.message import Message
 from textual.reactive import var
 
 from dumptui.core.errors import DumpError
+from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.core.search import Hit
-from dumptui.core.tables import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.alarms import SIGN, alarms

@@ -13,8 +13,8 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
 
+from dumptui.core.record import Record
 from dumptui.core.run import StepKey
-from dumptui.core.tables import Record
 from dumptui.tui import columns
 from dumptui.tui.alarms import alarms, marked
 from dumptui.tui.widgets.line import Line
