@@ -20,7 +20,7 @@ from textual.widgets import HelpPanel, OptionList
 from dumptui.core import join
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui import reader, recent, step_reader
+from dumptui.tui import recent, step_reader, work
 from dumptui.tui.app import DumpTui
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.panes.tokens import TokensPane
@@ -67,7 +67,7 @@ async def session(long_session: Session) -> Session:
     while len(app.screen_stack) > 1:
         await app.pop_screen()
     await pilot.resize_terminal(*WIDE)
-    app.rollout.left.trend = "mean_abs_lp_diff"
+    app.rollout.left.trend.column = "mean_abs_lp_diff"
     app.rollout.left.shown = app.rollout.right.shown = "default"
     app.rollout.right.rearrange(Arrangement())
     app.tokens.set_reactive(TokensPane.statistic, "lp_diff")
@@ -530,7 +530,7 @@ async def test_a_defect_costs_the_step_or_the_sample(session: Session, monkeypat
         await until_shown(pilot, "step 1: can't be shown: MemoryError: [bold]out of")
     await go(pilot, "down")
     await until_shown(pilot, "eval 0, 1 of 1", "20 samples in 10 groups")
-    monkeypatch.setattr(reader, "view_sample", fail)
+    monkeypatch.setattr(work, "view_sample", fail)
     await go(pilot, "3")
     await until_shown(pilot, "the sample can't be shown", "[bold]")
     assert app.pane == "rollout"

@@ -12,7 +12,7 @@ from textual.keys import _character_to_key
 
 from dumptui.core.run import StepKey
 from dumptui.tui.app import DumpTui
-from dumptui.tui.keymap import all_bindings, as_written, is_key, keys_file, normal, read_keymap
+from dumptui.tui.keymap import as_written, is_key, keys_file, normal, read_keymap
 from dumptui.tui.widgets.keys import KeyLine
 from tests.screen import lines, press, run, text, until_shown
 from tests.test_desk import opened
@@ -31,7 +31,7 @@ def write(content: str | bytes) -> Path:
 
 def test_lines_are_ids_and_keys_by_character_or_by_name() -> None:
     path = write("# mine\n\ntokens.worst = N, ], f3\n app.quit=shift+q\ndesk.copy = ctrl+y,comma\n")
-    keymap, problems = read_keymap(path, all_bindings())
+    keymap, problems = read_keymap(path)
     assert problems == []
     assert keymap == {
         "tokens.worst": ("N", "right_square_bracket", "f3"),
@@ -52,17 +52,17 @@ def test_lines_are_ids_and_keys_by_character_or_by_name() -> None:
     ],
 )
 def test_a_wrong_line_is_told_with_its_number_and_the_others_hold(line: str, told: str) -> None:
-    keymap, problems = read_keymap(write(f"app.help = f1\n{line}\ndesk.copy = c\n"), all_bindings())
+    keymap, problems = read_keymap(write(f"app.help = f1\n{line}\ndesk.copy = c\n"))
     assert keymap == {"app.help": ("f1",), "desk.copy": ("c",)}
     assert len(problems) == 1 and told in problems[0] and problems[0].startswith("keys, line 2: ")
 
 
 def test_a_file_that_cannot_be_read_is_told_and_none_is_no_fault(tmp_path: Path) -> None:
-    assert read_keymap(tmp_path / "keys", {}) == ({}, []) == read_keymap(None, {})
+    assert read_keymap(tmp_path / "keys") == ({}, []) == read_keymap(None)
     for content in (b"\xff\xfe", None):
         path = tmp_path / "bad"
         path.mkdir() if content is None else path.write_bytes(content)
-        keymap, (problem,) = read_keymap(path, {})
+        keymap, (problem,) = read_keymap(path)
         assert keymap == {} and "can't be read" in problem and "\n" not in problem
         if content is not None:
             path.unlink()
@@ -88,7 +88,7 @@ def test_printed_keys_are_those_that_hold_and_can_be_written_into_the_file() -> 
     rows = json.loads(run("--print", "keys", "--json").stdout)["rows"]
     assert next(row for row in rows if row["id"] == "table.down")["keys"] == "J, comma"
     keys_file().write_text("".join(f"{row['id']} = {row['keys']}\n" for row in rows))  # type: ignore[union-attr]
-    assert read_keymap(keys_file(), all_bindings())[1] == []
+    assert read_keymap(keys_file())[1] == []
 
 
 # On screen -------------------------------------------------------------------------------------------------------

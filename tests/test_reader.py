@@ -23,7 +23,6 @@ def read_step(root: Path) -> list[Message]:
     posted: Queue[Message] = Queue()
     run = Run.open(root)
     reader = Reader(Summaries(run, Cache(root, None)), posted.put)
-    reader.begin()
     reader.open_step(StepKey(0))
     messages = [posted.get(timeout=DEADLINE)]
     while not isinstance(messages[-1], Loaded):
@@ -42,20 +41,8 @@ def test_the_progress_of_a_step_counts_all_its_files_and_never_goes_back(tmp_pat
     assert done == sorted(done) and done[0] == 0 and done[-1] > files.rollout.size
 
 
-def test_a_reader_that_never_began_keeps_no_process_alive(tmp_path: Path) -> None:
+def test_a_reader_that_was_asked_nothing_keeps_no_process_alive(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(0)], Layout())
     imports = "import sys; from dumptui.core.run import Run; from dumptui.tui.app import DumpTui"
     code = f"{imports}; DumpTui(Run.open(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, timeout=DEADLINE)
-
-
-def test_what_is_asked_before_it_begins_is_answered_after(tmp_path: Path) -> None:
-    write_step(tmp_path, 0, [sample(0)], Layout())
-    posted: Queue[Message] = Queue()
-    reader = Reader(Summaries(Run.open(tmp_path), Cache(tmp_path, None)), posted.put)
-    reader.open_step(StepKey(0))
-    assert posted.empty()
-    reader.begin()
-    while not isinstance(posted.get(timeout=DEADLINE), Loaded):
-        pass
-    reader.close()

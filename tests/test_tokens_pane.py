@@ -33,7 +33,7 @@ async def opened(root: Path, at: int, *, step: int = 0, size: tuple[int, int] = 
     app = DumpTui(Run.open(root), StepKey(step), (at, 0), pane="tokens")
     app.reader.scan = lambda keys: None  # type: ignore[method-assign]
     async with app.run_test(size=size, notifications=True) as pilot:
-        await until(pilot, lambda: app.tokens.opened is not None)
+        await until(pilot, lambda: app.loaded is not None and app.tokens.opened is not None)
         await surveyed(pilot, app)
         yield app, pilot
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dumptui.core.record import Record
-from dumptui.core.values import as_float
 from dumptui.tui.columns import STEPS
 
 SIGN = "!"
@@ -17,8 +16,8 @@ def alarms(row: Record) -> dict[str, str]:
     """What is wrong with a step, in a few words, by the column that says so."""
     found = {}
     for field in STEPS:
-        value = as_float(row.get(field.key))
-        if field.key in LIMITS and value is not None and value >= LIMITS[field.key]:
+        value = row.get(field.key)
+        if field.key in LIMITS and isinstance(value, (int, float)) and value >= LIMITS[field.key]:
             found[field.key] = f"{field.label} {field.write(value)}"
     if row["state"] == "unreadable":
         found["state"] = "unreadable"

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dumptui.core.distribution import Distribution
-from dumptui.core.follow import Look
-from dumptui.core.groups import Group
-from dumptui.core.join import Step
-from dumptui.core.packing import LeftOut, Load
-from dumptui.core.pairs import Pair
-from dumptui.core.record import Record
-from dumptui.core.run import StepKey
-from dumptui.core.survey import Survey
-from dumptui.core.view import SampleView
-from dumptui.tui.widgets.flow import Flow
+# What it is of is imported by the thread, not for the first screen.
+if TYPE_CHECKING:
+    from dumptui.core.distribution import Distribution
+    from dumptui.core.follow import Look
+    from dumptui.core.groups import Group
+    from dumptui.core.join import Step
+    from dumptui.core.packing import LeftOut, Load
+    from dumptui.core.pairs import Pair
+    from dumptui.core.record import Record
+    from dumptui.core.run import StepKey
+    from dumptui.core.survey import Survey
+    from dumptui.core.view import SampleView
+    from dumptui.tui.widgets.flow import Flow
 
 
 @dataclass

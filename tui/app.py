@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from rich.console import RenderableType
-from textual import on
+from textual import events, on
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
+from textual.command import Provider
 from textual.containers import Horizontal
-from textual.screen import Screen
 
 from dumptui.core.errors import DumpError
-from dumptui.core.follow import Follow
-from dumptui.core.run import Run, StepKey
 from dumptui.core.state import State
-from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
-from dumptui.core.views import find_sample
-from dumptui.core.workers import Workers
 from dumptui.tui.answers import Compared, Found, Hits, Loaded, Opened, Packed, Surveyed, Unopened
 from dumptui.tui.desk import Desk
-from dumptui.tui.dialog import Choose
 from dumptui.tui.finder import Finder
 from dumptui.tui.memory import Memory
-from dumptui.tui.palette import Actions, Places
-from dumptui.tui.panes.batch import BatchPane
-from dumptui.tui.panes.conversation import ConversationPane
-from dumptui.tui.panes.groups import GroupsPane
-from dumptui.tui.panes.health import HealthPane
-from dumptui.tui.panes.pair import PairPane, Partner, choice_text, first_choice, partners
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, place
-from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.place import Place
 from dumptui.tui.sample_app import SAMPLE_PANES, SampleApp
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.tabs import TabLine
 from dumptui.tui.widgets.wait import WaitLine
 
-Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
+# The other panes are imported after the first paint, and so are handled by name: with `on` their classes would be
+# needed here.
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from textual.screen import Screen
+
+    from dumptui.core.follow import Follow
+    from dumptui.core.run import Run, StepKey
+    from dumptui.core.summaries import Summaries
+    from dumptui.core.workers import Workers
+    from dumptui.tui.panes.batch import BatchPane
+    from dumptui.tui.panes.conversation import ConversationPane
+    from dumptui.tui.panes.groups import GroupsPane
+    from dumptui.tui.panes.health import HealthPane
+    from dumptui.tui.panes.pair import PairPane, Partner
+    from dumptui.tui.panes.token_view import TokenView
+    from dumptui.tui.panes.tokens import TokensPane
+    from dumptui.tui.place import Place
+
+    Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
+
 HELP = "HelpPanel"  # by name: importing it brings a Markdown parser, a tenth of the time of a start
 PANES = {
     "rollout": "Rollout",
@@ -53,6 +59,18 @@ PANES = {
 }
 
 
+def places() -> type[Provider]:
+    from dumptui.tui.palette import Places
+
+    return Places
+
+
+def actions() -> type[Provider]:
+    from dumptui.tui.palette import Actions
+
+    return Actions
+
+
 class DumpTui(SampleApp):
     """One run: Enter goes from a step to its samples to a sample's tokens, Escape back, n and p along the samples."""
 
@@ -60,7 +78,7 @@ class DumpTui(SampleApp):
     CSS_PATH = "dumptui.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high"), (32, "-tall")]
-    COMMANDS = App.COMMANDS | {Places, Actions}
+    COMMANDS = App.COMMANDS | {places, actions}
     BINDINGS = [
         *(
             Binding(str(at), f"pane('{name}')", PANES[name], show=False, id=f"app.{name}")
@@ -104,11 +122,12 @@ class DumpTui(SampleApp):
         self._stale: set[str] = set()  # panes whose sample was read before its step was read again
         self._asked_sample: tuple[int | None, int] | None = sample
         self._asked_place: Place | None = None  # its token is gone to once its sample is open
-        self.placed = (key, sample, pane) != (None, None, None)  # a place was asked for on the command line
+        self.placed = (key, sample, pane) != (None, None, None)  # a place was asked for, or a sample opened
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")
         self._below = "rollout"  # the pane from which a sample was opened
         self._beside = "rollout"  # the pane from which two samples were compared
         self._pair: tuple[int, int] | None = None  # the samples that the pair pane waits for
+        self._filled = asyncio.Event()
 
     def compose(self) -> ComposeResult:
         name = Line(id="run")
@@ -119,30 +138,44 @@ class DumpTui(SampleApp):
             yield TabLine(PANES, 0.45 if self.live.on else 0.56)  # more is said of a run that is followed
         with Desk(initial="rollout", id="panes"):
             yield RolloutPane(list(self.run_.steps), Finder(self.reader), Memory(self.state))
-            yield BatchPane()
-            yield TokensPane()
-            yield ConversationPane()
-            yield HealthPane()
-            yield GroupsPane()
-            yield PairPane()
         yield WaitLine(id="progress")
         yield KeyLine(lambda: self.desk.offer())
 
     def on_mount(self) -> None:
         self.desk = self.query_one(Desk)
+        self.wait = self.query_one(WaitLine)
         self.rollout = self.query_one(RolloutPane)
-        self.batch = self.query_one(BatchPane)
-        self.tokens = self.query_one(TokensPane)
-        self.talk = self.query_one(ConversationPane)
-        self.health = self.query_one(HealthPane)
-        self.groups = self.query_one(GroupsPane)
+        self.rollout.enter()
+        self.announce(self.wanted)
+        self.screen.call_after_refresh(self._fill)  # not in the app's own queue, which waits for it at a key
+
+    async def _fill(self) -> None:
+        """Bring what the first screen does without: the other panes, the plots and the reader, 0.3 s of imports."""
+        from dumptui.tui.panes.batch import BatchPane
+        from dumptui.tui.panes.conversation import ConversationPane
+        from dumptui.tui.panes.groups import GroupsPane
+        from dumptui.tui.panes.health import HealthPane
+        from dumptui.tui.panes.pair import PairPane
+        from dumptui.tui.panes.tokens import TokensPane
+
+        self.batch, self.tokens, self.talk = BatchPane(), TokensPane(), ConversationPane()
+        self.health, self.groups, self.pair = HealthPane(), GroupsPane(), PairPane()
         panes: list[Pane] = [self.rollout, self.batch, self.tokens, self.talk, self.health, self.groups]
         self.panes = dict(zip(PANES, panes, strict=True))
-        self.pair = self.query_one(PairPane)
         self.panes["pair"] = self.pair  # has no tab: a pair is asked for
-        self.wait = self.query_one(WaitLine)
-        self.start()
-        self._show_pane(self._asked_pane)
+        with self.batch_update():
+            await self.rollout.fill()
+            await self.desk.fill(pane for pane in self.panes.values() if pane is not self.rollout)
+            if self._exit:  # meanwhile: nothing is mounted any more
+                return
+            self.start()
+            self._show_pane(self._asked_pane)
+        self._filled.set()
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent):  # typed ahead, it waits for the pane that it may be for
+            await self._filled.wait()
+        await super().on_event(event)
 
     # Steps -----------------------------------------------------------------------------------------------------
 
@@ -186,12 +219,10 @@ class DumpTui(SampleApp):
 
     # Health ----------------------------------------------------------------------------------------------------
 
-    @on(HealthPane.Wanted)
-    def _health_wanted(self) -> None:
+    def on_health_pane_wanted(self) -> None:
         self.reader.find_health()
 
-    @on(HealthPane.StepWanted)
-    def _step_wanted(self, event: HealthPane.StepWanted) -> None:
+    def on_health_pane_step_wanted(self, event: HealthPane.StepWanted) -> None:
         self.rollout.leave_samples()
         self._step_chosen(RolloutPane.StepChosen(event.key))
         self._show_pane("rollout")
@@ -205,6 +236,8 @@ class DumpTui(SampleApp):
     def _open_asked_sample(self) -> None:
         assert self.loaded is not None
         asked, self._asked_sample = self._asked_sample, None
+        from dumptui.core.views import find_sample
+
         try:
             if asked is not None:
                 self.rollout.select_sample(find_sample(self.loaded.step, *asked).position)
@@ -219,8 +252,7 @@ class DumpTui(SampleApp):
         self.live.moved(False)
         self.open_sample(event.position)
 
-    @on(BatchPane.PackingWanted)
-    def _packing_wanted(self, event: BatchPane.PackingWanted) -> None:
+    def on_batch_pane_packing_wanted(self, event: BatchPane.PackingWanted) -> None:
         self.reader.pack(event.loaded)
 
     @on(Packed)
@@ -246,6 +278,7 @@ class DumpTui(SampleApp):
         if (position, pane) != (self._position, self._opening):
             return False
         self.wait.end()
+        self.placed = True
         self._stale.discard(pane)
         self.rollout.select_sample(position)
         self._show_pane(pane)
@@ -260,8 +293,7 @@ class DumpTui(SampleApp):
             self.tokens.go_to(token)
         self._go_to_token(event)
 
-    @on(TokensPane.SurveyWanted)
-    def _survey_wanted(self, event: TokensPane.SurveyWanted) -> None:
+    def on_token_view_survey_wanted(self, event: TokenView.SurveyWanted) -> None:
         if self.loaded is not None:
             self.reader.survey(self.loaded.step, event.name)
 
@@ -269,8 +301,7 @@ class DumpTui(SampleApp):
     def _surveyed(self, event: Surveyed) -> None:
         self.tokens.take_survey(event)
 
-    @on(TokensPane.SearchWanted)
-    def _search_wanted(self, event: TokensPane.SearchWanted) -> None:
+    def on_token_view_search_wanted(self, event: TokenView.SearchWanted) -> None:
         self.reader.search(event.view, event.pattern)
 
     @on(Hits)
@@ -286,6 +317,9 @@ class DumpTui(SampleApp):
 
     def action_compare(self) -> None:
         """Ask with which sample to compare the one under the cursor: others of its group, or the one before."""
+        from dumptui.tui.dialog import Choose
+        from dumptui.tui.panes.pair import choice_text, first_choice
+
         compared = self.pair.compared if self.pane == "pair" else None
         left = self.rollout.current if compared is None else compared.left
         if self.loaded is None or left is None:
@@ -299,6 +333,8 @@ class DumpTui(SampleApp):
         self.push_screen(dialog, lambda chosen: None if chosen is None else self.compare(left, int(chosen)))
 
     def _partners(self, left: int) -> list[Partner]:
+        from dumptui.tui.panes.pair import partners
+
         order = self.rollout.order
         at = order.index(left) if left in order else 0
         return partners(self.groups.group_of(left), left, order[at - 1] if at else None)
@@ -309,8 +345,7 @@ class DumpTui(SampleApp):
             self.wait.begin("comparing two samples")
             self.reader.compare(self.loaded.step, left, right)
 
-    @on(PairPane.Wanted)
-    def _pair_wanted(self, event: PairPane.Wanted) -> None:
+    def on_pair_pane_wanted(self, event: PairPane.Wanted) -> None:
         self.compare(event.left, event.right)
 
     @on(Compared)

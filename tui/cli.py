@@ -189,25 +189,30 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
-    from dumptui.core.follow import Follow
     from dumptui.core.state import State
     from dumptui.core.summaries import WORTH_WORKERS
-    from dumptui.core.views import check_step
-    from dumptui.core.workers import Workers
 
     columns, lines = os.get_terminal_size(sys.stderr.fileno())
     if columns < 40 or lines < 10:
         raise DumpError("terminal", f"{columns}x{lines} is too small, at least 40x10 are needed")
     key = step_key(args)
     if key is not None:
+        from dumptui.core.views import check_step
+
         check_step(run, key)
-    unknown = sum(summaries.known(key) is None for key in run.steps)
-    workers = Workers() if unknown >= WORTH_WORKERS else None  # before Textual starts its threads
+    workers = follow = None
+    if sum(summaries.known(key) is None for key in run.steps) >= WORTH_WORKERS:
+        from dumptui.core.workers import Workers
+
+        workers = Workers()  # before Textual starts its threads
+    if args.follow:
+        from dumptui.core.follow import Follow
+
+        follow = Follow(run.root, run=run)
 
     from dumptui.tui.app import DumpTui
     from dumptui.tui.themes import begin_with_theme
 
-    follow = Follow(run.root, run=run) if args.follow else None
     state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell, state)
     begin_with_theme(app)

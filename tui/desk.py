@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import work
 from textual.binding import Binding
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
 from dumptui.core.errors import DumpError
-from dumptui.core.sample import Sample
 from dumptui.core.text import clip, visible
-from dumptui.tui.bookmarks import Bookmarks, Note, note_of, set_bookmark
-from dumptui.tui.command_line import CommandLine, command_line
-from dumptui.tui.copying import HINTS, copyable, fits, multiplexer
-from dumptui.tui.dialog import Choose
-from dumptui.tui.exporting import FORMS, LABELS, folder_for, write_new
-from dumptui.tui.keymap import all_bindings, clashes, keys_file, read_keymap
-from dumptui.tui.output import plain, strict, to_json
 from dumptui.tui.place import Place, here
-from dumptui.tui.sheets import Sheet, sheet_of
 from dumptui.tui.themes import keep_theme
 from dumptui.tui.widgets.keys import Entry
 
 if TYPE_CHECKING:
+    from dumptui.core.sample import Sample
     from dumptui.tui.app import DumpTui
+    from dumptui.tui.sheets import Sheet
+
+# What a key of the desk needs is imported by it: together it would keep the first screen waiting for 0.1 s.
 
 VISIT = "visit"
 ROOM_FOR_TWO = 180  # cells: 80 for the samples, 100 for the text of one
@@ -102,13 +97,23 @@ class Desk(ContentSwitcher):
         self.notify(visible(text), severity="warning" if problem else "information", markup=False)
 
     def _sheet(self) -> Sheet | None:
+        from dumptui.tui.sheets import sheet_of
+
         sheet = sheet_of(self.dumptui)
         if sheet is None:
             self.say("there is nothing here yet", problem=True)
         return sheet
 
+    async def fill(self, panes: Iterable[Widget]) -> None:
+        """Take in panes that are not on screen yet."""
+        for pane in panes:
+            await self.add_content(pane)
+        self._take_keymap()
+
     def _take_keymap(self) -> None:
-        keymap, problems = read_keymap(keys_file(), all_bindings())
+        from dumptui.tui.keymap import clashes, keys_file, read_keymap
+
+        keymap, problems = read_keymap(keys_file())
         if keymap:
             self.app.set_keymap({name: ",".join(keys) for name, keys in keymap.items()})
             problems += clashes(self.screen, keymap)
@@ -119,6 +124,8 @@ class Desk(ContentSwitcher):
     # Copying ---------------------------------------------------------------------------------------------------
 
     def action_copy(self) -> None:
+        from dumptui.tui.dialog import Choose
+
         if (sheet := self._sheet()) is None:
             return
         texts = self._texts(sheet)
@@ -132,6 +139,8 @@ class Desk(ContentSwitcher):
 
     def _texts(self, sheet: Sheet) -> list[tuple[str, str]]:
         """What can be copied of what is on screen, each with its name."""
+        from dumptui.tui.output import plain, to_json
+
         found = [] if sheet.row is None else [("the row", to_json(sheet.row))]
         sample = None if sheet.view in WITHOUT_SAMPLE else self._sample()
         if sample is not None:
@@ -146,6 +155,8 @@ class Desk(ContentSwitcher):
 
     def copy(self, name: str, text: str) -> None:
         """To the clipboard; to a file what is longer than terminals take."""
+        from dumptui.tui.copying import HINTS, copyable, fits, multiplexer
+
         text = copyable(text)
         if not fits(text):
             self._save("dumptui-copy", "txt", lambda: text, f"{name} is more than terminals take: ")
@@ -157,6 +168,9 @@ class Desk(ContentSwitcher):
     # Files -----------------------------------------------------------------------------------------------------
 
     def action_export(self) -> None:
+        from dumptui.tui.dialog import Choose
+        from dumptui.tui.exporting import FORMS, LABELS
+
         if (sheet := self._sheet()) is None:
             return
 
@@ -169,6 +183,7 @@ class Desk(ContentSwitcher):
     @work
     async def _save(self, stem: str, suffix: str, text: Callable[[], str], why: str = "") -> None:
         """Write a file, in the thread that reads: `text` may have to."""
+        from dumptui.tui.exporting import folder_for, write_new
 
         def save() -> Path:
             return write_new(folder_for(self.dumptui.run_), stem, suffix, text())
@@ -183,9 +198,13 @@ class Desk(ContentSwitcher):
     # The command line ------------------------------------------------------------------------------------------
 
     def _command_line(self, sheet: Sheet) -> str:
+        from dumptui.tui.command_line import command_line
+
         return command_line(self.dumptui.run_, sheet, self.dumptui.reader.reward_key)
 
     def action_command(self) -> None:
+        from dumptui.tui.command_line import CommandLine
+
         if (sheet := self._sheet()) is None:
             return
         line = self._command_line(sheet)
@@ -199,14 +218,13 @@ class Desk(ContentSwitcher):
     # Places ----------------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        self._take_keymap()
         self.app.theme_changed_signal.subscribe(self, lambda theme: keep_theme(theme.name))
         self.visit = Place.from_json(self.dumptui.state.get(VISIT))
 
     def offer(self) -> Entry | None:
-        """The place of the last visit, as long as nothing was opened and no place was asked for."""
+        """The place of the last visit, as long as this one is at none."""
         app = self.dumptui
-        begun = app.placed or app.tokens.opened is not None or self.current != "rollout"
+        begun = app.placed or self.current != "rollout"
         if begun or self.visit is None or self.visit.key not in app.run_.steps:
             return None
         active = (one.binding for one in self.screen.active_bindings.values())
@@ -222,6 +240,8 @@ class Desk(ContentSwitcher):
             self.dumptui.state.put(VISIT, place.to_json())
 
     def action_bookmark(self) -> None:
+        from dumptui.tui.bookmarks import Note, note_of, set_bookmark
+
         state, place = self.dumptui.state, here(self.dumptui)
 
         def noted(note: str | None) -> None:
@@ -232,6 +252,8 @@ class Desk(ContentSwitcher):
         self.app.push_screen(Note(place, note_of(state, place)), noted)
 
     def action_bookmarks(self) -> None:
+        from dumptui.tui.bookmarks import Bookmarks
+
         def chosen(place: Place | None) -> None:
             if place is not None:
                 self.dumptui.go(place)
@@ -247,6 +269,10 @@ class Desk(ContentSwitcher):
 
 def prompt(sample: Sample) -> str:
     """Chat messages as JSON."""
+    import json
+
+    from dumptui.tui.output import strict
+
     return sample.prompt if isinstance(sample.prompt, str) else json.dumps(strict(sample.prompt), ensure_ascii=False)
 
 

@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run import StepKey
-from dumptui.core.search import Hit, Passage, first_hit
-from dumptui.tui.reader import Reader
 from dumptui.tui.thread import Abandoned
+
+if TYPE_CHECKING:
+    from dumptui.core.run import StepKey
+    from dumptui.core.search import Hit, Passage
+    from dumptui.tui.reader import Reader
 
 OFTEN = 0.1  # seconds between two messages of how far a search is
 
@@ -85,6 +88,8 @@ class Search:
                     return []
 
     def _step(self, key: StepKey, samples: list[list[Passage]]) -> None:
+        from dumptui.core.search import first_hit
+
         hits: dict[int, Hit] = {}
         told = time.monotonic()
         for at, passages in enumerate(samples):

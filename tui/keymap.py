@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import NamedTuple
 
 from textual.binding import Binding
@@ -12,6 +13,7 @@ from textual.dom import DOMNode
 from textual.keys import REPLACED_KEYS, Keys, _character_to_key, key_to_character
 from textual.screen import Screen
 
+from dumptui import tui
 from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.core.xdg import xdg_folder
@@ -35,7 +37,7 @@ def keys_file() -> Path | None:
     return None if folder is None else folder / "keys"
 
 
-def read_keymap(path: Path | None, known: Mapping[str, Binding]) -> tuple[Keymap, list[str]]:
+def read_keymap(path: Path | None) -> tuple[Keymap, list[str]]:
     """The keymap of a file, and what is wrong with it, a sentence each. A file that isn't there is no fault."""
     if path is None:
         return {}, []
@@ -47,6 +49,7 @@ def read_keymap(path: Path | None, known: Mapping[str, Binding]) -> tuple[Keymap
         return {}, [f"{visible(str(path))} can't be read: {visible(str(error))}"]
     keymap: Keymap = {}
     problems = []
+    known = all_bindings()
     for line in lines(text):
         if (problem := fault(line, known)) is None:
             keymap[line.id] = tuple(map(normal, line.keys))
@@ -121,8 +124,15 @@ def all_classes(root: type[DOMNode] = DOMNode) -> Iterator[type[DOMNode]]:
         yield from all_classes(node)
 
 
+def import_all() -> None:
+    """What the screen may show; most of it is imported by the key that asks for it."""
+    for module in walk_packages(tui.__path__, "dumptui.tui."):
+        import_module(module.name)
+
+
 def all_bindings() -> dict[str, Binding]:
-    """By id, of everything that the screen may show. Its modules have to be imported."""
+    """By id, of everything that the screen may show."""
+    import_all()
     found: dict[str, Binding] = {}
     for node in all_classes():
         for binding in Binding.make_bindings(node.__dict__.get("BINDINGS", ())):
@@ -133,11 +143,11 @@ def all_bindings() -> dict[str, Binding]:
 
 def rows() -> list[Record]:
     """A row a binding, with the keys it has now."""
-    import_module("dumptui.tui.app")  # and with it all others
-    keymap, _ = read_keymap(keys_file(), all_bindings())
+    keymap, _ = read_keymap(keys_file())
+    known = all_bindings()
     defaults = {name: keys for node in all_classes() for name, keys in bindings_of(node).items()}
     found: list[Record] = []
-    for name, binding in sorted(all_bindings().items()):
+    for name, binding in sorted(known.items()):
         keys = ", ".join(map(as_written, keymap.get(name, defaults[name])))
         found.append({"id": name, "keys": keys, "does": binding.tooltip or binding.description or binding.action})
     return found

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from dumptui.core.follow import Look
-from dumptui.core.record import Record
-from dumptui.core.run import StepKey
 from dumptui.core.text import visible
 from dumptui.tui.alarms import alarms
-from dumptui.tui.answers import Grew
 from dumptui.tui.panes.samples import count
+
+if TYPE_CHECKING:
+    from dumptui.core.follow import Look
+    from dumptui.core.record import Record
+    from dumptui.core.run import StepKey
+    from dumptui.tui.answers import Grew
 
 POLL = 2.0  # seconds between two looks at a live run
 SILENCE = 600.0

@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from dumptui.core.wrapping import Lines
+from dumptui.tui.talk import Talk
 
 LONGEST = 50_000
 """Characters; a longer text would take over a second."""
@@ -17,15 +18,27 @@ LONGEST = 50_000
 
 @dataclass
 class Drawn(Message):
-    """Passages of a block as Markdown, made for the conversation of a sample; none where the text is too long."""
+    """Passages of a block as Markdown, made for the conversation of a sample; or why there are none."""
 
     position: int
     message: int
     width: int
     passages: Mapping[int, Sequence[Strip]]
+    problem: str = ""
 
 
-def draw(text: Lines, width: int) -> list[Strip]:
+def draw(talk: Talk, message: int, width: int) -> Drawn:
+    """The plain passages of a message."""
+    passages = talk.blocks[message].passages
+    texts = {at: one.text for at, one in enumerate(passages) if one.kind == "plain" and not one.label}
+    problem = "" if texts else "the message has no text"
+    if sum(sum(map(len, text.lines)) for text in texts.values()) > LONGEST:
+        problem = "the text is too long to be drawn as Markdown"
+    drawn = {} if problem else {at: strips(text, width) for at, text in texts.items()}
+    return Drawn(talk.position, message, width, drawn, problem)
+
+
+def strips(text: Lines, width: int) -> list[Strip]:
     """Links are shown as they are written and never become links of the terminal."""
     from rich.console import Console
     from rich.markdown import Markdown

@@ -10,7 +10,6 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from dumptui.core.text import visible
-from dumptui.tui.bookmarks import bookmarks
 
 if TYPE_CHECKING:
     from dumptui.tui.app import DumpTui
@@ -45,6 +44,8 @@ class Places(Provider):
             yield Entry(f"Pane: {label}", partial(self.dumptui.action_pane, name), PANE_HELP)
 
     def _bookmarks(self) -> Iterator[Entry]:
+        from dumptui.tui.bookmarks import bookmarks
+
         for mark in bookmarks(self.dumptui.state):
             yield Entry(visible(f"Bookmark: {mark.note or mark.place}"), partial(self.dumptui.go, mark.place))
 

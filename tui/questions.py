@@ -6,11 +6,11 @@ import asyncio
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
 from dumptui.core.record import Record
 from dumptui.core.run import StepKey
-from dumptui.core.sample import Sample
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.arrangement import LABELS, Arrangement
@@ -18,6 +18,9 @@ from dumptui.tui.ask import Ask
 from dumptui.tui.dialog import Choose, ChooseMore, Pick
 from dumptui.tui.memory import FIELDS
 from dumptui.tui.panes.samples import count
+
+if TYPE_CHECKING:
+    from dumptui.core.sample import Sample
 
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; nothing shows all samples"
 PATTERN_HINT = "a regular expression, found in prompt, response and messages; (?i) before it ignores case"

@@ -24,6 +24,9 @@ class Recent:
         self._kept.move_to_end(files.key)
         return kept
 
+    def clear(self) -> None:
+        self._kept.clear()
+
     def keep(self, loaded: Loaded) -> None:
         if not is_whole(loaded.step):
             return

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from typing import TYPE_CHECKING
 
-from textual import on
 from textual.binding import Binding
 
-from dumptui.core.run import StepKey
-from dumptui.core.tokens import Vocabulary
-from dumptui.tui.facts import Facts, FactsScreen, read_facts
-from dumptui.tui.markdown import LONGEST, Drawn, draw
-from dumptui.tui.panes.conversation import ConversationPane
 from dumptui.tui.panes.samples import place
-from dumptui.tui.panes.tokens import TokensPane
 from dumptui.tui.steps import StepsApp
-from dumptui.tui.talk import Talk, Talks
-from dumptui.tui.widgets.heatmap import Heatmap
+
+if TYPE_CHECKING:
+    from dumptui.core.run import StepKey
+    from dumptui.tui.facts import Facts
+    from dumptui.tui.markdown import Drawn
+    from dumptui.tui.panes.conversation import ConversationPane
+    from dumptui.tui.panes.tokens import TokensPane
+    from dumptui.tui.talk import Talk
 
 SAMPLE_PANES = ("tokens", "conversation")
 """The panes that show one sample."""
@@ -40,10 +39,6 @@ class SampleApp(StepsApp):
     _facts_of: tuple[StepKey, int] | None = None
     """The sample whose facts are being read."""
 
-    @cached_property
-    def _talks(self) -> Talks:
-        return Talks()
-
     @property
     def pane(self) -> str:
         raise NotImplementedError
@@ -57,11 +52,9 @@ class SampleApp(StepsApp):
 
     def read_conversation(self, position: int) -> None:
         assert self.loaded is not None
-        step = self.loaded.step
-        self.reader.ask(lambda vocabulary: self._talks.open(step, position, vocabulary))
+        self.reader.open_talk(self.loaded.step, position)
 
-    @on(Talk)
-    def _talk_opened(self, event: Talk) -> None:
+    def on_talk(self, event: Talk) -> None:
         if (
             self.loaded is None
             or event.key != self.loaded.key
@@ -81,11 +74,10 @@ class SampleApp(StepsApp):
         position = self.tokens.position if self.pane == "tokens" else self.rollout.current
         if self.loaded is None or position is None:
             return
-        self._token = self.tokens.query_one(Heatmap).cursor if self.pane == "tokens" else None
+        self._token = self.tokens.token if self.pane == "tokens" else None
         self.open_sample(position, "conversation")
 
-    @on(ConversationPane.TokensWanted)
-    def _tokens_wanted(self, event: ConversationPane.TokensWanted) -> None:
+    def on_conversation_pane_tokens_wanted(self, event: ConversationPane.TokensWanted) -> None:
         self._token = event.token
         self.open_sample(event.position, "tokens")
 
@@ -116,36 +108,26 @@ class SampleApp(StepsApp):
         step = self.loaded.step
         self._facts_of = (self.loaded.key, position)
         self.wait.begin(f"reading what is dumped of sample {step.samples[position].index}")
-        self.reader.ask(lambda vocabulary: read_facts(step, position))
+        self.reader.open_facts(step, position)
 
-    @on(Facts)
-    def _facts_read(self, event: Facts) -> None:
+    def on_facts(self, event: Facts) -> None:
         asked, self._facts_of = self._facts_of, None
         if asked == (event.key, event.sample.position) and self.wait.waiting:
             self.wait.end()
+            from dumptui.tui.facts import FactsScreen
+
             self.push_screen(FactsScreen(event))
 
     # Markdown --------------------------------------------------------------------------------------------------
 
-    @on(ConversationPane.MarkdownWanted)
-    def _markdown_wanted(self, event: ConversationPane.MarkdownWanted) -> None:
+    def on_conversation_pane_markdown_wanted(self, event: ConversationPane.MarkdownWanted) -> None:
         talk = self.talk.talk
         assert talk is not None
-        passages = talk.blocks[event.message].passages
-        texts = {at: one.text for at, one in enumerate(passages) if one.kind == "plain" and not one.label}
-        if not texts:
-            return self.notify("the message has no text")
-        if sum(sum(map(len, text.lines)) for text in texts.values()) > LONGEST:
-            return self.notify("the text is too long to be drawn as Markdown")
+        self.reader.draw(talk, event.message, event.width)
 
-        def answer(vocabulary: Vocabulary | None) -> Drawn:
-            drawn = {at: draw(text, event.width) for at, text in texts.items()}
-            return Drawn(talk.position, event.message, event.width, drawn)
-
-        self.reader.ask(answer)
-
-    @on(Drawn)
-    def _markdown_drawn(self, event: Drawn) -> None:
+    def on_drawn(self, event: Drawn) -> None:
+        if event.problem:
+            return self.notify(event.problem)
         blocks = self.talk.blocks
         if self.talk.position == event.position and blocks.text_width == event.width:
             blocks.draw(event.message, event.passages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -20,11 +19,9 @@ from dumptui.tui.answers import Summary
 from dumptui.tui.step_reader import StepReader
 from dumptui.tui.thread import Abandoned, Thread
 
-READING = 0.5  # seconds between two samples of somebody who goes through them
-
 
 class Scan:
-    """All of it runs in the thread, but for `hold`."""
+    """All of it runs in the thread."""
 
     def __init__(
         self, thread: Thread, steps: StepReader, post: Callable[[Message], object], workers: Workers | None
@@ -34,11 +31,6 @@ class Scan:
         self._post = post
         self._workers = workers
         self._waiting: deque[StepKey] = deque()
-        self._held_until = 0.0
-
-    def hold(self) -> None:
-        """Somebody reads samples: the next one would have to wait until a step can be left, some 0.1 s."""
-        self._held_until = time.monotonic() + READING
 
     def begin(self, keys: Sequence[StepKey]) -> None:
         """Give the rows of these steps in this order: the known ones at once."""
@@ -80,8 +72,8 @@ class Scan:
         """One step, then to the back of the queue: whatever was asked meanwhile comes first."""
         if not self._waiting or self._thread.closed:
             return
-        if (left := self._held_until - time.monotonic()) > 0:
-            return self._thread.later(left, self._next)
+        if self._thread.held:
+            return self._thread.later(self._thread.held, self._next)
         key = self._waiting.popleft()
         try:
             self._give(key, *self._steps.row(key))

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from dumptui.core import conversation, views
-from dumptui.core.record import Record
-from dumptui.core.run import StepKey
-from dumptui.core.sample import Sample
-from dumptui.core.view import SampleView
 from dumptui.tui.widgets.table import Table
 
 if TYPE_CHECKING:
+    from dumptui.core.conversation import Conversation
+    from dumptui.core.record import Record
+    from dumptui.core.run import StepKey
+    from dumptui.core.sample import Sample
+    from dumptui.core.view import SampleView
     from dumptui.tui.app import DumpTui
 
 
@@ -74,6 +74,8 @@ def sheet_of(app: DumpTui) -> Sheet | None:
 
 def sample_sheet(app: DumpTui) -> Sheet | None:
     """The sample of the Tokens pane, as `--print tokens` has it."""
+    from dumptui.core import views
+
     loaded, opened = app.loaded, app.tokens.opened
     if loaded is None or opened is None:
         return None
@@ -93,13 +95,15 @@ def sample_sheet(app: DumpTui) -> Sheet | None:
 
 def conversation_sheet(app: DumpTui) -> Sheet | None:
     """The messages of the sample, as `--print conversation` has them."""
+    from dumptui.core import conversation
+
     loaded, position = app.loaded, app.rollout.current
     if loaded is None or position is None:
         return None
     step, sample = loaded.step, loaded.step.samples[position]
     place = {**loaded.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
 
-    def talk() -> conversation.Conversation:
+    def talk() -> Conversation:
         return conversation.read_conversation(step, sample, conversation.open_sidecar(step), app.reader.words())
 
     return Sheet(

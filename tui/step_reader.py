@@ -37,10 +37,6 @@ class StepReader:
         """None of a step that is gone from a live run."""
         return self.run.steps.get(key) or StepFiles(key)
 
-    def take_reward(self, name: str) -> None:
-        self.summaries.reward_key = name
-        self.recent = Recent()
-
     def open(self, key: StepKey, report: Report) -> Loaded:
         """Raises Abandoned and DumpError."""
         recent = self.recent.get(self.files(key))

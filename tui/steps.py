@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from textual import on
 
 from dumptui.core import garbage
 from dumptui.core.cache import Cache
-from dumptui.core.follow import Follow
-from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.core.workers import Workers
 from dumptui.tui.answers import Failed, Grew, Loaded, Progress, Summary
 from dumptui.tui.headline import headline, window_title
 from dumptui.tui.live import POLL, Live
@@ -23,6 +21,11 @@ from dumptui.tui.terminal import TerminalApp
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.wait import WaitLine
+
+if TYPE_CHECKING:
+    from dumptui.core.follow import Follow
+    from dumptui.core.record import Record
+    from dumptui.core.workers import Workers
 
 MINUTE = 60.0  # seconds after which the age of the newest data may read otherwise
 
@@ -52,17 +55,14 @@ class StepsApp(TerminalApp):
         self.others = [] if key else [*older, newest]  # to try where a step has nothing to show
 
     def start(self) -> None:
+        """Read, and follow; once there are panes to show it."""
+        garbage.collect_from_here()
         self.open_step(self.wanted)
         self._scan_others()
-        self.call_after_refresh(self._painted)
         if self.live.on:
             self.reader.look()
             self.set_interval(POLL, self.reader.look)
             self.set_interval(MINUTE, self.show_where)
-
-    def _painted(self) -> None:
-        garbage.collect_from_here()
-        self.reader.begin()
 
     def on_unmount(self) -> None:
         self.reader.close()
@@ -84,15 +84,19 @@ class StepsApp(TerminalApp):
     def newest(self) -> StepKey:
         return min(self.run_.steps, key=age)
 
-    def open_step(self, key: StepKey) -> None:
+    def announce(self, key: StepKey) -> None:
+        """Say what will be read."""
         self.wanted, self.loaded = key, None
         with self.prevent(Table.Highlighted):
             self.rollout.select_step(key)
         self.wait.begin(f"reading {key}")
         self.rollout.show_wait(key, "reading")
+        self.show_where()
+
+    def open_step(self, key: StepKey) -> None:
+        self.announce(key)
         self.clear(f"reading {key}")
         self.reader.open_step(key)
-        self.show_where()
 
     def choose_step(self, key: StepKey) -> None:
         """Open a step because the user said so."""

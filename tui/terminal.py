@@ -27,6 +27,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 from textual.strip import Strip
+from textual.widget import MountError
 
 from dumptui.core.text import visible
 from dumptui.tui.copying import clipboard_sequence
@@ -151,8 +152,8 @@ class TerminalApp(App[None]):
         await super()._shutdown()
 
     def _handle_exception(self, error: Exception) -> None:
-        """Widgets are taken away before those that hold them, so a message that comes at the end may find one gone."""
-        if not (self._leaving and isinstance(error, NoMatches)):
+        """Widgets are taken away before those that hold them, so what goes on at the end may find one gone."""
+        if not ((self._exit or self._leaving) and isinstance(error, (NoMatches, MountError))):
             super()._handle_exception(error)
 
     def _fatal_error(self) -> None:

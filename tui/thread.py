@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from threading import Timer
 from typing import TypeVar
 
@@ -23,18 +23,12 @@ class Thread:
     """Calls wait in a queue; a wish is a call that is left undone when another one is made before it has begun."""
 
     def __init__(self, name: str) -> None:
+        sys.setswitchinterval(TURN)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._early: list[Callable[[], None]] | None = []  # what was asked before it began
         self._wish = 0  # counts the wishes
         self._served = 0  # the one that was begun last; of the thread alone
+        self._held_until = 0.0
         self.closed = False
-
-    def begin(self) -> None:
-        """Until now it only takes down what is asked: a first screen takes twice as long beside a thread that reads."""
-        sys.setswitchinterval(TURN)
-        early, self._early = self._early, None
-        for call in early or ():
-            self.soon(call)
 
     def wish(self, answer: Callable[..., None], *args: object) -> None:
         self._wish += 1
@@ -45,10 +39,17 @@ class Thread:
 
     def soon(self, call: Callable[..., None], *args: object) -> None:
         """When all that was asked before is done."""
-        if self._early is not None:
-            return self._early.append(partial(call, *args))
         with contextlib.suppress(RuntimeError):  # closed meanwhile
             self._pool.submit(call, *args)
+
+    def hold(self, seconds: float) -> None:
+        """What can wait does so, as somebody goes on asking: the next wish would have to wait until it can be left."""
+        self._held_until = time.monotonic() + seconds
+
+    @property
+    def held(self) -> float:
+        """Seconds that it still is; none below 0."""
+        return max(0.0, self._held_until - time.monotonic())
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         timer = Timer(seconds, self.soon, (call,))
@@ -56,7 +57,6 @@ class Thread:
         timer.start()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        self.begin()
         return self._pool.submit(call)
 
     def check(self) -> None:

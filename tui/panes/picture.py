@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from dumptui.core.record import Record
 from dumptui.core.text import visible
-from dumptui.core.values import as_float
 from dumptui.tui import columns
-from dumptui.tui.answers import Loaded
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.scatter import Kind, Point, Scatter
+
+if TYPE_CHECKING:
+    from dumptui.core.record import Record
+    from dumptui.tui.answers import Loaded
+    from dumptui.tui.widgets.scatter import Scatter
 
 TRUNCATED, OTHER = 0, 1
-KINDS = (Kind("truncated", "x", "second"), Kind("not", "•", "first"))
 
 
 class Picture(Vertical):
-    """The plot and, above it, what the point under the cursor is."""
+    """The plot and, above it, what the point under the cursor is; it comes with `fill`, as that of the trend does."""
 
     def __init__(self) -> None:
         super().__init__(id="picture")
@@ -34,31 +34,39 @@ class Picture(Vertical):
     def compose(self) -> ComposeResult:
         yield Line(id="picture-title")
         yield Line(id="picture-point")
-        yield Scatter(id="scatter")
 
-    @property
-    def scatter(self) -> Scatter:
-        return self.query_one(Scatter)
+    async def fill(self) -> None:
+        from dumptui.tui.widgets.scatter import Scatter
+
+        self.scatter = Scatter(id="scatter")
+        await self.mount(self.scatter)
 
     def show_samples(self, loaded: Loaded, records: list[Record], order: Sequence[int], current: int | None) -> None:
         """`records` are the rows of the step's samples as the screen has them, `order` has the positions of those to
         show, `current` is under the cursor of the table.
         """
+        from dumptui.tui.widgets.scatter import Kind, Point
+
         self._records = records
         rewards = {at: value for one in loaded.ranked for at, value in zip(one.members, one.rewards, strict=True)}
         points = [
             Point(at, length, reward, TRUNCATED if row["truncated"] else OTHER)
             for at in order
             for row, reward in [(records[at], rewards[at])]
-            if reward is not None and math.isfinite(reward) and (length := as_float(row["response_length"])) is not None
+            if reward is not None and math.isfinite(reward) and isinstance(length := row["response_length"], int)
         ]
         self._without = len(order) - len(points)
-        self.scatter.show_points(points, KINDS, x_label="response length", empty="no sample has a reward")
+        self.scatter.show_points(
+            points,
+            [Kind("truncated", "x", "second"), Kind("not", "•", "first")],
+            x_label="response length",
+            empty="no sample has a reward",
+        )
         self.select(current)
 
     def clear(self) -> None:
         self._records, self._without = [], 0
-        self.scatter.show_points([], KINDS, x_label="", empty="")
+        self.scatter.show_points([], [], x_label="", empty="")
         for line in self.query(Line):
             line.say("")
 
@@ -76,13 +84,11 @@ class Picture(Vertical):
         key = self.scatter.key
         self.query_one("#picture-point", Line).say("" if key is None else point_text(self._records[key]))
 
-    @on(Scatter.Moved)
-    def _moved(self, event: Scatter.Moved) -> None:
+    def on_scatter_moved(self, event: Scatter.Moved) -> None:
         self._say()
         self.post_message(SampleMoved(event.key))
 
-    @on(Scatter.Selected)
-    def _selected(self, event: Scatter.Selected) -> None:
+    def on_scatter_selected(self, event: Scatter.Selected) -> None:
         self.post_message(SampleChosen(event.key))
 
 

@@ -108,6 +108,11 @@ and **G** goes to the oldest.
         yield self.left
         yield self.right
 
+    async def fill(self) -> None:
+        """Bring the plots, which the first screen does without."""
+        await self.left.fill()
+        await self.right.fill()
+
     @property
     def rows(self) -> dict[StepKey, Record]:
         return self.left.rows

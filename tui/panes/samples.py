@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.message import Message
 
-from dumptui.core.join import Step
-from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
-from dumptui.tui.answers import Loaded
+
+if TYPE_CHECKING:
+    from dumptui.core.join import Step
+    from dumptui.core.record import Record
+    from dumptui.tui.answers import Loaded
 
 MANY = 16
 """Members of a group that are listed one by one."""

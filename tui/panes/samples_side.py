@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import on
@@ -14,7 +15,6 @@ from textual.reactive import var
 from dumptui.core.errors import DumpError
 from dumptui.core.record import Record
 from dumptui.core.run import StepKey
-from dumptui.core.search import Hit
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.alarms import SIGN, alarms
@@ -34,6 +34,9 @@ from dumptui.tui.panes.samples import (
 from dumptui.tui.stats import stat_line
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
+
+if TYPE_CHECKING:
+    from dumptui.core.search import Hit
 
 BEFORE_HIT = 60  # characters before a hit that are shown: with them, it is on the line at 80 columns
 
@@ -71,6 +74,9 @@ class SamplesSide(Vertical):
     def on_mount(self) -> None:
         self.table = self.query_one("#samples", Table)
         self.picture = self.query_one(Picture)
+
+    async def fill(self) -> None:
+        await self.picture.fill()
 
     # What is shown ---------------------------------------------------------------------------------------------
 

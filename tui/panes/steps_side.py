@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -17,25 +15,13 @@ from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.tui import columns
 from dumptui.tui.alarms import alarms, marked
-from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.plot import Plot, Series
+from dumptui.tui.panes.trend import Trend
 from dumptui.tui.widgets.table import Table
-
-TRENDS = (
-    "mean_abs_lp_diff",
-    "reward_mean",
-    "response_length_mean",
-    "mean_entropy",
-    "truncated_frac",
-    "zero_std_frac",
-    "max_abs_lp_diff",
-)
 
 
 class StepsSide(Vertical):
     """The newest step on top; `open` is the one whose samples are on show, None while there is none."""
 
-    trend: var[str] = var("mean_abs_lp_diff")
     shown: var[columns.Shown] = var("default", init=False)
 
     @dataclass
@@ -59,13 +45,16 @@ class StepsSide(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Table(id="steps", empty="no steps")
-        yield Line(id="trend-title")
-        yield Plot(id="trend")
+        yield Trend()
 
     def on_mount(self) -> None:
         self._redraw = self.set_interval(0.2, self._redraw_now, pause=True)
         self.table = self.query_one("#steps", Table)
+        self.trend = self.query_one(Trend)
         self.show()
+
+    async def fill(self) -> None:
+        await self.trend.fill()
 
     def show(self) -> None:
         fields = columns.chosen_fields(columns.STEPS, self.shown)
@@ -139,24 +128,17 @@ class StepsSide(Vertical):
     # Trend -----------------------------------------------------------------------------------------------------
 
     def draw_trend(self) -> None:
-        keys = self._drawn()
-        values = [self.rows.get(key, {}).get(self.trend) for key in keys]
-        drawn = np.array([value if isinstance(value, (int, float)) else np.nan for value in values], np.float64)
-        x = np.array([key.step for key in keys], np.float64)
-        field = next(field for field in columns.STEPS if field.key == self.trend)
-        kind = "eval" if self.open is not None and self.open.evaluation else "train"
-        self.query_one("#trend-title", Line).say(Text(f"{field.label} over {kind} steps", "bold"))
-        cursor = float(self.open.step) if self.open is not None else None
-        self.query_one("#trend", Plot).show(Series(field.label, x, drawn), cursor=cursor, empty="no values yet")
-
-    def _drawn(self) -> list[StepKey]:
-        """The steps of the kind that is open, the oldest first."""
         evaluation = self.open is not None and self.open.evaluation
-        return [key for key in reversed(self.keys) if key.evaluation == evaluation]
+        like = [key for key in reversed(self.keys) if key.evaluation == evaluation]
+        self.trend.show(like, self.rows, self.open)
 
     def next_trend(self) -> None:
-        self.trend = TRENDS[(TRENDS.index(self.trend) + 1) % len(TRENDS)]
+        self.trend.next_column()
         self.draw_trend()
+
+    @on(Trend.Chosen)
+    def _trend_chosen(self, event: Trend.Chosen) -> None:
+        self.select(event.key)
 
     # Events ----------------------------------------------------------------------------------------------------
 
@@ -168,8 +150,3 @@ class StepsSide(Vertical):
     @on(Table.Selected, "#steps")
     def _entered(self, event: Table.Selected) -> None:
         self.post_message(self.Entered(self.keys[event.row]))
-
-    @on(Plot.Clicked, "#trend")
-    def _trend_clicked(self, event: Plot.Clicked) -> None:
-        if keys := self._drawn():
-            self.select(min(keys, key=lambda key: abs(key.step - event.x)))

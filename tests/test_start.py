@@ -1,0 +1,31 @@
+"""The first screen: what it does without, and that nothing typed before or beside it is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.screen import ROOT, Terminal
+
+HEAVY = """
+import sys
+import dumptui.tui.app, dumptui.core.summaries, dumptui.core.cache
+print(*sorted(sys.modules.keys() & {"numpy", "polars", "plotext", "tokenizers", "torch"}))
+"""
+
+
+def test_the_first_screen_does_without_what_only_reading_needs() -> None:
+    """Each takes longer to import than that screen takes to be drawn."""
+    done = subprocess.run([sys.executable, "-c", HEAVY], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_keys_that_are_typed_ahead_find_their_pane(demo: Path) -> None:
+    with Terminal(demo, "--step", "2") as terminal:
+        terminal.press("3", "]")
+        terminal.until("lp_diff against position", "worst")
+    with Terminal(demo, "--step", "2") as terminal:
+        terminal.until("? Keys")
+        terminal.press("5")
+        terminal.until("2 shards missing")
