@@ -31,7 +31,7 @@ WAYS = {
 async def still(pilot: Pilot[None]) -> str:
     """The screen once nothing moves on it."""
     before = ""
-    while before != (now := text(pilot.app)):
+    while before != (now := text(pilot.app)) or pilot.app.screen._layout_required:
         before = now
         await asyncio.sleep(0.05)
         await pilot._wait_for_screen()
