@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
-from dumptui.tui.terminal import Terminal as Shown
+from dumptui.tui.painting import Rows, Shown
 from tests.screen import DEADLINE, ROOT, Terminal, foreign, press, strips, tab, until, until_shown
 from tests.writer import sample, write_step
 
@@ -188,14 +188,14 @@ class Watched(DumpTui):
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         super()._display(screen, renderable)
-        if renderable is None or self._batch_count:
+        if not isinstance(renderable, Rows) or self._batch_count:
             return
         width, height = screen._compositor.size
         if (self.glass.lines, self.glass.columns) != (height, width):
             self.glass = pyte.Screen(width, height)
             self.glass.draw("X" * width * height)  # what a terminal makes of its old content is anyone's guess
             self.written.forget()
-        update = self.written.changes(screen._compositor, renderable)  # type: ignore[arg-type]
+        update = self.written.changes(renderable)
         if update is not None:
             pyte.Stream(self.glass).feed(update.render_segments(self.console))
 

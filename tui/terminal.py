@@ -1,9 +1,4 @@
-"""What the terminal shows already, so that only what differs is written, and how the terminal is left.
-
-Over SSH bytes are what a screen costs. Textual writes every region that was refreshed, changed or not, and the whole
-screen again after each layout: opening a sample came to 89 KB in three repaints at 120x40. As differences it is one
-screen at most, 30 KB, and nothing where nothing changed.
-"""
+"""The app in its terminal: how it writes there, and how it is left."""
 
 from __future__ import annotations
 
@@ -11,90 +6,27 @@ import asyncio
 import os
 import signal
 import traceback
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.segment import Segment
+from rich.console import RenderableType
 from rich.text import Text
-from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
 from textual.app import App
 from textual.binding import Binding
 from textual.css.query import NoMatches
+from textual.dom import DOMNode
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
-from textual.strip import Strip
-from textual.widget import MountError
+from textual.widget import MountError, Widget
 
 from dumptui.core.text import visible
 from dumptui.tui.copying import clipboard_sequence
+from dumptui.tui.painting import Painter, Rows, Shown
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
-
-
-class Changes(CompositorUpdate):
-    """Pieces of lines, each (x, y, strip), to write over what is shown."""
-
-    def __init__(self, pieces: Sequence[tuple[int, int, Strip]]) -> None:
-        self.pieces = pieces
-
-    def render_segments(self, console: Console) -> str:
-        return "".join(f"\x1b[{y + 1};{x + 1}H{strip.render(console)}" for x, y, strip in self.pieces)
-
-
-class Terminal:
-    """The lines last written, or nothing known of them after `forget`."""
-
-    def __init__(self) -> None:
-        self._lines: list[Strip | None] = []
-
-    def forget(self) -> None:
-        self._lines = []
-
-    def changes(self, compositor: Compositor, update: CompositorUpdate) -> Changes | None:
-        """What to write for the terminal to show `compositor`, of which `update` is a refresh; None when it does."""
-        size = compositor.size
-        if len(self._lines) != size.height:
-            self._lines = [None] * size.height
-        lines = range(size.height)
-        if isinstance(update, ChopsUpdate):
-            refreshed = {y for y, _, _ in update.spans}
-            lines = [y for y in lines if y in refreshed]  # type: ignore[assignment]
-        wanted = frozenset(lines)
-        chops = compositor._render_chops(size.region, wanted.__contains__)
-        pieces = []
-        for y in lines:
-            strip = Strip.join(chops[y].values()).simplify()
-            if (found := difference(self._lines[y], strip)) is not None:
-                pieces.append((found[0], y, found[1]))
-            self._lines[y] = strip
-        return Changes(pieces) if pieces else None
-
-
-def difference(old: Strip | None, new: Strip) -> tuple[int, Strip] | None:
-    """Where `new` first differs from `old`, and the piece of it to write there; None when they are equal."""
-    if old is None or old.cell_length != new.cell_length:
-        return 0, new
-    before, after = list(old), list(new)
-    if before == after:
-        return None
-    start = same(before, after)
-    end = same(before[start:][::-1], after[start:][::-1])
-    piece = Strip(after[start : len(after) - end])
-    return sum(segment.cell_length for segment in after[:start]), piece
-
-
-def same(one: Sequence[Segment], other: Sequence[Segment]) -> int:
-    """How many segments from the start are equal."""
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
 
 
 class TerminalApp(App[None]):
@@ -105,7 +37,7 @@ class TerminalApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
-        self._terminal = Terminal()
+        self._shown = Shown()
         self._leaving = False
 
     def on_mount(self) -> None:
@@ -125,16 +57,22 @@ class TerminalApp(App[None]):
         self.exit(return_code=128 + number)
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
-            renderable = self._terminal.changes(screen._compositor, renderable)
+        if isinstance(renderable, Rows) and not self._batch_count:
+            renderable = self._shown.changes(renderable)
         super()._display(screen, renderable)
 
+    def _register(self, parent: DOMNode, *widgets: Widget, **where: Any) -> list[Widget]:
+        for widget in widgets:
+            if isinstance(widget, Screen):
+                widget._compositor = Painter()
+        return super()._register(parent, *widgets, **where)
+
     def _repaint(self, _: object) -> None:
-        self._terminal.forget()
+        self._shown.forget()
         self.screen.refresh()
 
     def on_resize(self) -> None:
-        self._terminal.forget()  # terminals shift and wrap what they show when they are resized, also there and back
+        self._shown.forget()  # terminals shift and wrap what they show when they are resized, also there and back
 
     def copy_to_clipboard(self, text: str) -> None:
         self._clipboard = text
