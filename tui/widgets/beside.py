@@ -15,7 +15,6 @@ from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dumptui.core.difference import Stretch
@@ -120,7 +119,7 @@ def passages(stretches: Sequence[Stretch], hunk: Hunk) -> Iterator[Stretch]:
         yield Stretch(False, slice(at, hunk.left.stop), slice(to, hunk.right.stop))
 
 
-class Beside(Wheel, ScrollView, can_focus=True, inherit_bindings=False):
+class Beside(Wheel, can_focus=True, inherit_bindings=False):
     """Two texts: what both have is muted, what differs is not, and the first items of the current difference are
     marked. One under the other, `-` stands before the left text and `+` before the right one.
     """
