@@ -14,11 +14,13 @@ from textual.message import Message
 
 from dumptui.core.facts import Fact, Section, sample_facts
 from dumptui.core.join import Step
+from dumptui.core.lifecycle import Lifecycle
 from dumptui.core.run import StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.text import cell_width, visible
 from dumptui.core.wrapping import Lines
 from dumptui.tui.dialog import Dialog
+from dumptui.tui.lane import Lane
 from dumptui.tui.widgets.blocks import Blocks
 from dumptui.tui.widgets.folds import Block, Passage
 from dumptui.tui.widgets.keys import KeyLine
@@ -39,15 +41,17 @@ class Facts(Message):
     blocks: Sequence[Block]
 
 
-def read_facts(step: Step, position: int) -> Facts:
+def read_facts(step: Step, position: int, life: Lifecycle | None) -> Facts:
     """For the reader thread: values may be large, and some are still in their files."""
     sample = step.samples[position]
-    return Facts(step.files.key, sample, [block_of(section) for section in sample_facts(step, sample)])
+    return Facts(step.files.key, sample, [block_of(section) for section in sample_facts(step, sample, life)])
 
 
 def block_of(section: Section) -> Block:
     aside = "" if section.brief else f"{len(section.facts)} value{'s' * (len(section.facts) != 1)}"
-    return Block("first", visible(section.title), aside, list(passages(section.facts)), folded=not section.brief)
+    lane = [] if section.lane is None else [Passage("plain", "", Lane.of_life(section.lane))]
+    shown = [*lane, *passages(section.facts)]
+    return Block("first", visible(section.title), aside, shown, folded=not section.brief)
 
 
 def passages(facts: Sequence[Fact]) -> Iterator[Passage]:

@@ -152,12 +152,15 @@ def print_conversation(request: Request) -> int:
 
 def print_facts(request: Request) -> int:
     from dumptui.core import facts
+    from dumptui.core.lifecycle import read_lifecycle
+    from dumptui.core.telemetry import Telemetry
 
     if request.args.sample is None:
         raise DumpError("--print facts", "give the sample with --sample I[.K]")
     step = views.open_step(request.run, request.key)
     sample = views.find_sample(step, *request.args.sample)
-    rows = facts.rows(facts.sample_facts(step, sample))
+    life = read_lifecycle(Telemetry(request.run.root), step.files.key, sample.index)
+    rows = facts.rows(facts.sample_facts(step, sample, life))
     place = {**step.files.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
     return write(request.args, rows, {**place, "rows": rows})
 
