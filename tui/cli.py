@@ -27,7 +27,20 @@ if TYPE_CHECKING:
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
 
-VIEWS = ("steps", "samples", "groups", "batch", "tokens", "conversation", "facts", "health", "metrics", "lanes", "keys")
+VIEWS = (
+    "steps",
+    "samples",
+    "groups",
+    "batch",
+    "tokens",
+    "pair",
+    "conversation",
+    "facts",
+    "health",
+    "metrics",
+    "lanes",
+    "keys",
+)
 SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
 
 
@@ -47,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--follow prints the steps only")
     if args.where is not None and args.print != "samples":
         parser.error("--where is for --print samples")
+    if (args.partner is not None or args.words) and args.print != "pair":
+        parser.error("--with and --words are for --print pair")
     if args.print is None and not can_draw():
         args.print = "steps"
     try:
@@ -110,6 +125,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
     parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
     parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
+    parser.add_argument(
+        "--with", type=sample_key, metavar="J[.K]", dest="partner", help="the sample to compare with (--print pair)"
+    )
+    parser.add_argument("--words", action="store_true", help="compare words, not tokens (--print pair)")
     parser.add_argument(
         "--where", metavar="EXPR", help="only the samples for which it holds, such as 'reward == 0 and truncated'"
     )

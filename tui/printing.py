@@ -131,6 +131,20 @@ def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
     return step, list(step.samples) if asked is None else [views.find_sample(step, *asked)]
 
 
+def print_pair(request: Request) -> int:
+    from dumptui.core import pairs
+
+    args = request.args
+    if args.sample is None or args.partner is None:
+        raise DumpError("--print pair", "give the two samples with --sample I[.K] --with J[.K]")
+    step = views.open_step(request.run, request.key)
+    left, right = (views.find_sample(step, *one).position for one in (args.sample, args.partner))
+    document = pairs.document(pairs.pair(step, left, right, vocabulary(request.run)), args.words)
+    rows = document["rows"]
+    assert isinstance(rows, list)
+    return write(args, rows, {**step.files.key._asdict(), **document})
+
+
 def print_conversation(request: Request) -> int:
     from dumptui.core import conversation
 
@@ -222,6 +236,7 @@ VIEWS: dict[str, Printer] = {
     "groups": print_groups,
     "batch": print_batch,
     "tokens": print_tokens,
+    "pair": print_pair,
     "conversation": print_conversation,
     "facts": print_facts,
     "health": print_health,

@@ -13,6 +13,8 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
+from dumptui.core import pairs
+from dumptui.core.difference import Stretch
 from dumptui.core.groups import Group
 from dumptui.core.pairs import Comparison, Pair
 from dumptui.core.record import Record
@@ -21,6 +23,8 @@ from dumptui.core.view import SampleView
 from dumptui.tui import columns
 from dumptui.tui.answers import Compared
 from dumptui.tui.panes.samples import SampleChosen
+from dumptui.tui.place import sample_label
+from dumptui.tui.sheets import Sheet
 from dumptui.tui.widgets.beside import Beside
 from dumptui.tui.widgets.line import Line
 
@@ -47,6 +51,7 @@ long passages of it are folded.
 
 - **]** and **[** go to the next difference and back: the first tokens that differ are marked, and told of below.
 - **t** compares the words of the responses instead of the tokens: the same text in other tokens is no difference then.
+- **y** copies a difference or all of both, **e** writes them to a file, a row for each two tokens or words.
 - **n** and **p** compare the first sample with the next and previous one of its group, **o** exchanges the two.
 - **enter** opens the tokens of the first one; **escape** goes back.
 """
@@ -85,9 +90,12 @@ long passages of it are folded.
 
     @property
     def comparison(self) -> Comparison | None:
-        if self.pair is None:
-            return None
-        return self.pair.words if self.by_words else self.pair.tokens
+        return None if self.pair is None else self.pair.comparison(self.by_words)
+
+    @property
+    def differences(self) -> list[Stretch]:
+        stretches = () if self.comparison is None else self.comparison.difference.stretches
+        return [one for one in stretches if not one.same]
 
     def show_pair(self, compared: Compared, records: Sequence[Record], partners: list[Partner]) -> None:
         """`records` are the rows of the step's samples, `partners` what else the first sample can be compared with."""
@@ -118,7 +126,7 @@ long passages of it are folded.
         """What stands at the start of a difference, on both sides."""
         if self.pair is None or self.comparison is None:
             return
-        found = [one for one in self.comparison.difference.stretches if not one.same]
+        found = self.differences
         lines = (Text(), Text())
         if found:
             at, to = found[index].left.start, found[index].right.start
@@ -133,6 +141,31 @@ long passages of it are folded.
             return text.append_text(token_text(view, at))
         texts = (self.comparison.left if sign == "-" else self.comparison.right).texts
         return text.append(f"word {at} {quoted(texts[at])}" if at < len(texts) else f"ends after {at} words")
+
+    def sheet(self) -> Sheet | None:
+        """Both as rows, as `--print pair` has them; the row is the current difference."""
+        if self.compared is None:
+            return None
+        compared, words = self.compared, self.by_words
+        found, [left, right] = compared.pair, [view.sample for view in (compared.pair.left, compared.pair.right)]
+        partner = sample_label(right.index, right.occurrence)
+        at, differences = self.query_one(Beside).cursor, self.differences
+        return Sheet(
+            "pair",
+            compared.key,
+            pairs.difference_row(found, words, differences[at]) if differences else None,
+            lambda: list(pairs.rows(found, words)),
+            lambda: {**compared.key._asdict(), **pairs.document(found, words)},
+            left,
+            options=("--with", partner, *(["--words"] if words else [])),
+            row_name="the difference",
+            texts=(
+                ("both, differences marked", pairs.marked_text(found, words)),
+                ("the first response", left.response),
+                ("the second response", right.response),
+            ),
+            suffix=partner,
+        )
 
     # Keys ------------------------------------------------------------------------------------------------------
 
