@@ -17,6 +17,7 @@ from dumptui.core.match import Row
 from dumptui.core.messages import pretty
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
+from dumptui.core.schedule import place_of, schedule_of
 from dumptui.core.shard import Shard
 from dumptui.core.turns import Turn, find_turns
 from dumptui.core.values import Dumped, plain, preview
@@ -181,14 +182,23 @@ def row_columns(shard: Shard, row: int) -> Iterator[tuple[str, Any]]:
 def batch_facts(row: Row) -> Record:
     """What the train files say of the whole batch, and the micro-batches that the row is in."""
     shard = row.peers.first
-    batches = shard.columns.get("micro_batch_indices")
-    listed = batches if isinstance(batches, (list, tuple)) else []
-    mine = [at for at, rows in enumerate(listed) if isinstance(rows, (list, tuple)) and row.row in rows]
-    found: Record = {"micro-batch of the row": f"{mine[0] + 1} of {len(listed)}" if mine else None}
+    found: Record = schedule_facts(row)
     columns = {name: value for one in reversed(row.peers.shards) for name, value in one.columns.items()}
     names = [name for name in columns if name in WHOLE_BATCH or not has_rows(columns[name], shard.rows)]
     return found | {
         name: preview(columns[name]) for name in names if name != "raw_reward" and columns[name] is not None
+    }
+
+
+def schedule_facts(row: Row) -> Record:
+    """Counted from 0, as ranks are."""
+    schedule = schedule_of(row.peers)
+    if isinstance(schedule, str):
+        return {}
+    batch, update = place_of(schedule, row.row)
+    return {
+        "micro-batch of the row": f"{batch} of {len(schedule.tokens)}",
+        "optimizer step of the row": None if update is None else f"{update} of {len(schedule.steps or ())}",
     }
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from dumptui.core.distribution import distributions
+from dumptui.core.facts import rows, sample_facts
 from dumptui.core.join import Step
 from dumptui.core.packing import Load, imbalance, left_out, loads, worst_imbalance
 from dumptui.core.run import StepKey
+from dumptui.core.tables import batch
 from dumptui.tui.packed import left_out_text, micro_text, shards_text
 from dumptui.tui.widgets.bars import axis, bars
 from dumptui.tui.widgets.table import Table
@@ -64,6 +66,31 @@ def test_optimizer_steps_that_contradict_the_micro_batches_are_not_told(tmp_path
 def test_micro_batches_of_a_row_wise_file_follow_its_partition(tmp_path: Path) -> None:
     write_slime_v2(tmp_path, 0, MADE, dp=2, partition=[[3, 0], [1, 2]])
     assert loads(read(tmp_path)) == [Load(50, 2, (50,), (1,)), Load(50, 2, (50,), (1,))]
+
+
+def test_each_sample_is_told_its_micro_batch_and_optimizer_step(tmp_path: Path) -> None:
+    step = rewritten(tmp_path, micro_batch_indices=[[1], [0]], num_microbatches=[1, 1])  # of rows 3 0 and 1 2
+    table = samples(step)
+    assert [(row["micro_batch"], row["optimizer_step"]) for row in table] == [(0, 0), (1, 1), (0, 0), (1, 1)]
+    assert [(row["micro_batch_tokens"], row["num_microbatches"]) for row in batch(step)] == [
+        ([10, 40], [1, 1]),
+        ([30, 20], [1, 1]),
+    ]
+    told = {row["name"]: row["value"] for row in rows(sample_facts(step, step.samples[3]))}
+    assert (told["micro-batch of the row"], told["optimizer step of the row"]) == ("1 of 2", "1 of 2")
+
+
+@pytest.mark.parametrize("dumped", [None, [[0], [2]], "text"])
+def test_a_micro_batch_that_is_not_told_is_not_guessed(tmp_path: Path, dumped: object) -> None:
+    step = rewritten(tmp_path, micro_batch_indices=dumped, num_microbatches=[1, 1])
+    assert {(row["micro_batch"], row["optimizer_step"]) for row in samples(step)} == {(None, None)}
+    assert {row["micro_batch_tokens"] for row in batch(step)} == {None}
+    assert "micro-batch of the row" not in {row["name"] for row in rows(sample_facts(step, step.samples[3]))}
+
+
+def test_a_sample_without_a_train_row_is_in_no_micro_batch(tmp_path: Path) -> None:
+    write_slime_v2(tmp_path, 0, MADE, dp=2, partition=[[3, 0], [1]])
+    assert [row["micro_batch"] for row in samples(read(tmp_path))] == [0, 0, None, 0]
 
 
 def test_imbalance_is_how_far_the_largest_is_above_the_mean() -> None:
@@ -152,6 +179,21 @@ async def test_the_batch_pane_tells_of_packing_and_columns(demo: Path) -> None:
         await until_shown(pilot, "step 2 · trained on 32 of 32", "left out  nothing", "rollout_log_probs, ")
         await go(pilot, "v")
         await until_shown(pilot, "per-token fields")
+
+
+async def test_the_batch_pane_tells_the_micro_batch_of_each_sample(shared: Path, tmp_path: Path) -> None:
+    rewritten(tmp_path, micro_batch_indices=[[1], [0]], num_microbatches=[1, 1])
+    async with opened(tmp_path, size=(120, 40)) as (app, pilot):
+        await go(pilot, "2")
+        await until_shown(pilot, "  mb  opt ")
+        table = app.batch.query_one("#batch-samples", Table)
+        assert [table.texts(at)["micro_batch"] for at in range(4)] == ["0", "1", "0", "1"]
+        assert [table.texts(at)["optimizer_step"] for at in range(4)] == ["0", "1", "0", "1"]
+    async with opened(shared / "runs" / "plain", key=StepKey(0), size=(120, 40)) as (app, pilot):
+        await go(pilot, "2")
+        await until_shown(pilot, "  mb ")
+        texts = app.batch.query_one("#batch-samples", Table).texts(0)
+        assert texts["micro_batch"] == "-" and "optimizer_step" not in texts
 
 
 async def test_the_batch_pane_without_train_files_or_schedule(shared: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from rich.text import Text
@@ -18,6 +19,7 @@ from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded, Packed
+from dumptui.tui.columns import Field
 from dumptui.tui.packed import left_out_text, micro_text, shards_text
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, sample_records, sample_style
 from dumptui.tui.sheets import Sheet, table_sheet
@@ -41,6 +43,8 @@ What the trainer wrote of the step: its files, and the trained samples with thei
   context-parallel ranks.
 - **tokens** are prompt and response tokens of a shard's samples. Data-parallel ranks wait for the one with most, so
   what it has above the mean is time lost; with several optimizer steps that of the worst is told as well.
+- **mb** of a sample is its micro-batch in its shard, **opt** the optimizer step where there are several, both counted
+  from 0 as ranks are; `-` where the dump doesn't say.
 - **left out** are the samples that nothing was learnt from, with what the dump says of them.
 - The **columns** are over all unmasked tokens of the step; the bars show how the values of the one under the cursor are
   distributed, from their 0.5 to their 99.5 percentile, what is beyond them in the outermost bars.
@@ -99,10 +103,11 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             style=lambda at: None if self.files[at]["state"] == "ok" else "bad",
             keep_cursor=again,
         )
+        shown = sample_fields(self.samples)
         self.query_one("#batch-samples", Table).show(
-            [field.column for field in columns.BATCH_SAMPLES],
+            [field.column for field in shown],
             len(self.trained),
-            lambda at: columns.cells(columns.BATCH_SAMPLES, self.samples[self.trained[at]]),
+            lambda at: columns.cells(shown, self.samples[self.trained[at]]),
             style=lambda at: sample_style(self.samples[self.trained[at]]),
             keep_cursor=again,
         )
@@ -218,6 +223,12 @@ What the trainer wrote of the step: its files, and the trained samples with thei
     def enter(self) -> None:
         self.query_one("#batch-columns" if self.has_class("-columns") else "#files", Table).focus()
         self._want_packing()
+
+
+def sample_fields(rows: Sequence[Record]) -> list[Field]:
+    """The columns of the samples; the optimizer step of each only where there are several."""
+    several = len({row["optimizer_step"] for row in rows} - {None}) > 1
+    return [field for field in columns.BATCH_SAMPLES if several or field.key != "optimizer_step"]
 
 
 def cp_text(row: Record) -> str:
