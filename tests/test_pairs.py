@@ -15,7 +15,8 @@ from dumptui.core import difference as module
 from dumptui.core.difference import Difference, Stretch, difference
 from dumptui.core.pairs import compare, compare_words, pair, side
 from dumptui.core.run import StepKey
-from dumptui.tui.widgets.beside import Beside, Row, hunks, lay_out, wrap
+from dumptui.tui.widgets.beside import Beside
+from dumptui.tui.widgets.facing import Row, hunks, lay_out, wrap
 from tests.reading import read
 from tests.screen import lines, press, tab, text, until, until_shown
 from tests.test_app import choose, go, opened

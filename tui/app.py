@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.groups import GroupsPane
     from dumptui.tui.panes.health import HealthPane
-    from dumptui.tui.panes.pair import PairPane, Partner
+    from dumptui.tui.panes.pair import PairPane
     from dumptui.tui.panes.token_view import TokenView
     from dumptui.tui.panes.tokens import TokensPane
+    from dumptui.tui.partners import Partner
     from dumptui.tui.place import Place
 
     Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
@@ -318,7 +319,7 @@ class DumpTui(SampleApp):
     def action_compare(self) -> None:
         """Ask with which sample to compare the one under the cursor: others of its group, or the one before."""
         from dumptui.tui.dialog import Choose
-        from dumptui.tui.panes.pair import choice_text, first_choice
+        from dumptui.tui.partners import choice_text, first_choice
 
         compared = self.pair.compared if self.pane == "pair" else None
         left = self.rollout.current if compared is None else compared.left
@@ -333,7 +334,7 @@ class DumpTui(SampleApp):
         self.push_screen(dialog, lambda chosen: None if chosen is None else self.compare(left, int(chosen)))
 
     def _partners(self, left: int) -> list[Partner]:
-        from dumptui.tui.panes.pair import partners
+        from dumptui.tui.partners import partners
 
         order = self.rollout.order
         at = order.index(left) if left in order else 0

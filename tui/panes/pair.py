@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from rich.text import Text
 from textual import on
@@ -15,7 +14,6 @@ from textual.message import Message
 
 from dumptui.core import pairs
 from dumptui.core.difference import Stretch
-from dumptui.core.groups import Group
 from dumptui.core.pairs import Comparison, Pair
 from dumptui.core.record import Record
 from dumptui.core.text import clip, visible
@@ -23,6 +21,7 @@ from dumptui.core.view import SampleView
 from dumptui.tui import columns
 from dumptui.tui.answers import Compared
 from dumptui.tui.panes.samples import SampleChosen
+from dumptui.tui.partners import Partner
 from dumptui.tui.place import sample_label
 from dumptui.tui.sheets import Sheet
 from dumptui.tui.widgets.beside import Beside
@@ -31,13 +30,6 @@ from dumptui.tui.widgets.line import Line
 # What is told of the tokens where two samples part, and under which name.
 TOLD = {"train_log_probs": "trainer", "rollout_log_probs": "engine", "lp_diff": "Δ", "entropy": "H"}
 LONGEST = 24  # cells of a token's text
-
-
-class Partner(NamedTuple):
-    """A sample to compare another one with, and what it is to that one."""
-
-    position: int
-    role: str
 
 
 class PairPane(Vertical):
@@ -189,35 +181,6 @@ long passages of it are folded.
     def action_open(self) -> None:
         if self.compared is not None:
             self.post_message(SampleChosen(self.compared.left))
-
-
-# What else there is to compare with -----------------------------------------------------------------------------
-
-
-def partners(group: Group | None, position: int, before: int | None) -> list[Partner]:
-    """The other members of a sample's group, the best first, and the sample `before` it in the table."""
-    found = [Partner(at, role(group, at)) for at in group.members if at != position] if group is not None else []
-    if before is not None and before not in [one.position for one in found]:
-        found.append(Partner(before, "before it in the table"))
-    return found
-
-
-def role(group: Group, position: int) -> str:
-    """What a member is of its group; where all rewards are equal none is the best."""
-    roles = {} if group.spread else {group.median: "median", group.best: "best", group.worst: "worst"}
-    return roles.get(position, "")
-
-
-def first_choice(found: Sequence[Partner]) -> Partner | None:
-    """The best of the group, or the worst for the best one itself."""
-    by_role = {one.role: one for one in reversed(found)}
-    ranked = (by_role.get(word) for word in ("best", "worst"))
-    return next((one for one in ranked if one is not None), found[0] if found else None)
-
-
-def choice_text(record: Record, one: Partner) -> str:
-    reward = columns.reward(record["shown_reward"])
-    return f"{visible(str(record['label'])):>8}  reward {reward:>6}  len {record['response_length']:>6}  {one.role}"
 
 
 # Texts ----------------------------------------------------------------------------------------------------------
