@@ -8,8 +8,8 @@ from itertools import zip_longest
 from typing import Any
 
 from dumptui.core.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span, covered
+from dumptui.core.record import Record
 from dumptui.core.sample import Sample
-from dumptui.core.tables import Record
 from dumptui.core.turns import Turn
 from dumptui.core.values import as_float, as_int, as_mapping
 from dumptui.core.versions import Call

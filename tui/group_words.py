@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from dumptui.core.groups import Group, mean_passes
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dumptui.core.groups import Group
-from dumptui.core.tables import Record
+from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 
