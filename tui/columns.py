@@ -207,8 +207,10 @@ GROUPS = (
     Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0"),
 )
 
-MEMBERS = chosen(
-    "label", "shown_reward", "response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"
+MEMBERS = (
+    *chosen("label"),
+    Field("compared_reward", "reward", 6, reward, "the trainer's raw reward where it is there, else Sample.reward"),
+    *chosen("response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
 )
 
 BATCH_FILES = (

@@ -40,5 +40,5 @@ def first_choice(found: Sequence[Partner]) -> Partner | None:
 
 
 def choice_text(record: Record, one: Partner) -> str:
-    reward = columns.reward(record["shown_reward"])
+    reward = columns.reward(record["compared_reward"])
     return f"{visible(str(record['label'])):>8}  reward {reward:>6}  len {record['response_length']:>6}  {one.role}"

@@ -190,7 +190,7 @@ def title(left: Record, right: Record, found: Sequence[Partner]) -> Text:
     text = Text().append(f"sample {visible(str(left['label']))} against {visible(str(right['label']))}", "bold")
     told = [one.role for one in found if one.position == right["position"]]
     text.append(f" ({told[0]})" if told and told[0] else "")
-    rewards = [columns.reward(one["shown_reward"]) for one in (left, right)]
+    rewards = [columns.reward(one["compared_reward"]) for one in (left, right)]
     text.append(f" · reward {rewards[0]} and {rewards[1]}")
     return text.append(f" · {left['response_length']} and {right['response_length']} response tokens")
 
