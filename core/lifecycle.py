@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from dumptui.core.columns import Columns
 from dumptui.core.jsonl import Record
-from dumptui.core.metrics import Metrics
 from dumptui.core.run import StepKey
-from dumptui.core.streams import HOUR, Stream
-from dumptui.core.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from dumptui.core.columns import Columns
+    from dumptui.core.metrics import StepTime
+    from dumptui.core.streams import Stream
+    from dumptui.core.telemetry import Telemetry
 
 ATTEMPT, GEN, TOOL = "attempt", "gen", "tool"
-LONGEST = 4 * HOUR
+LONGEST = 4 * 3600.0
 """How long before its step was logged the events of a sample are looked for, as in the dashboard of miles."""
-TIMED = ("perf/step_time", "perf/wait_time_ratio")
-"""What is logged of a step when it was trained; other metrics of it are logged before."""
 # Of events at one time: a span of no length begins before it ends, and within the attempt that ends then.
 ORDER = {f"{ATTEMPT}_end": 2, f"{ATTEMPT}_start": 3}
 
@@ -91,7 +91,7 @@ def read_lifecycle(telemetry: Telemetry, key: StepKey, index: int | None) -> Lif
     stream = telemetry.streams["trajectories"]
     if key.evaluation or index is None or index < 0 or not stream.parts:
         return None
-    logged = step_logged(telemetry.metrics.calls(), key.step)
+    logged = step_logged(telemetry.step_times.items(), key.step)
     since = telemetry.started if telemetry.started is not None and telemetry.started <= (logged or 0.0) else 0.0
     events = [] if logged is None else events_between(stream, index, max(logged - LONGEST, since), logged)
     if not events:  # the step axis of metrics may be another one, and not all runs log them
@@ -100,14 +100,10 @@ def read_lifecycle(telemetry: Telemetry, key: StepKey, index: int | None) -> Lif
     return Lifecycle(tuple(spans), logged) if spans else None
 
 
-def step_logged(calls: Sequence[Metrics], step: int) -> float | None:
+def step_logged(times: Sequence[StepTime], step: int) -> float | None:
     """When a step was logged as trained, else at all; of a step that was run again, the last time."""
-    times = {TIMED[0] in one.metrics or TIMED[1] in one.metrics: one.ts for one in calls if is_of(one, step)}
-    return times.get(True, times.get(False))
-
-
-def is_of(call: Metrics, step: int) -> bool:
-    return call.step_key == "rollout/step" and call.step == step
+    found = {one.trained: one.ts for one in times if one.step == step}
+    return found.get(True, found.get(False))
 
 
 def events_between(stream: Stream, index: int, start: float, stop: float) -> list[Record]:

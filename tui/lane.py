@@ -28,7 +28,8 @@ class Lane(Lines):
 
     def rows(self, width: int) -> list[str]:
         width = max(1, width)  # it is 0 before the first layout
-        return [turns_row(self.life, width), lane_row(self.life, width), *ends_rows(self.life, width)]
+        turns = turns_row(self.life, width)
+        return [*filter(None, [turns]), lane_row(self.life, width), *ends_rows(self.life, width)]
 
     def count(self, width: int, most: int | None = None) -> int:
         count = len(self.rows(width))
