@@ -18,7 +18,7 @@ from dumptui.tui.widgets.bars import axis, bars
 from dumptui.tui.widgets.table import Table
 from tests.reading import read, samples
 from tests.screen import text, until, until_shown
-from tests.test_app import go, opened, under_cursor
+from tests.test_app import choose, go, opened, under_cursor
 from tests.writer import Layout, sample, write_slime_v2, write_step
 
 MADE = [sample(at, prompt_len=4, response_len=length) for at, length in enumerate([6, 16, 26, 36])]  # 10 to 40 tokens
@@ -194,6 +194,26 @@ async def test_the_batch_pane_tells_the_micro_batch_of_each_sample(shared: Path,
         await until_shown(pilot, "  mb ")
         texts = app.batch.query_one("#batch-samples", Table).texts(0)
         assert texts["micro_batch"] == "-" and "optimizer_step" not in texts
+
+
+async def test_the_samples_of_the_batch_are_sorted_as_those_of_the_step_are(demo: Path) -> None:
+    async with opened(demo, key=StepKey(2), size=(120, 40)) as (app, pilot):
+        await go(pilot, "2")
+        await until_shown(pilot, "advantages, ")
+        table = app.batch.query_one("#batch-samples", Table)
+        await go(pilot, "s")
+        await until_shown(pilot, "sort the samples by")
+        await choose(pilot, "mb")
+        await until_shown(pilot, "▼mb")
+        batches = [int(table.texts(at)["micro_batch"]) for at in range(table.row_count)]
+        assert batches == sorted(batches, reverse=True) and len(set(batches)) == 4
+        await go(pilot, "S")
+        await until_shown(pilot, "▲mb")
+        await go(pilot, "tab", "tab", "n")
+        second = [at for at, row in enumerate(app.batch.samples) if row["micro_batch"] == 0][1]
+        assert table.cursor == 1 and app.rollout.current == second
+        await go(pilot, "1")
+        await until_shown(pilot, "by mb, smallest first")
 
 
 async def test_the_batch_pane_without_train_files_or_schedule(shared: Path, tmp_path: Path) -> None:

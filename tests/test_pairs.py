@@ -175,6 +175,9 @@ async def test_the_first_token_where_two_samples_part(tmp_path: Path) -> None:
         await until_shown(pilot, "sample 0 against 2", "the same 6 tokens")
         await go(pilot, "n", "p", "o")
         await until_shown(pilot, "sample 1 against 0")
+        await go(pilot, "i")
+        await until_shown(pilot, "everything that is dumped of sample 1")  # of the first one
+        await go(pilot, "escape")
         await go(pilot, "enter")
         await until_shown(pilot, "sample 1 · step 0")
         await go(pilot, "escape", "escape")

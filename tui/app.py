@@ -201,7 +201,7 @@ class DumpTui(SampleApp):
     def show(self, loaded: Loaded, again: bool, waited: bool) -> None:
         """Where more of the step on screen is there now, the place in it stays, or is still `waited` for."""
         self.rollout.show_step(loaded, again=again)
-        self.batch.show_step(loaded, again=again)
+        self.batch.show_step(loaded, self.rollout.right.arrangement, again=again)
         self.groups.show_step(loaded, again=again)
         if not again:
             self._leave_sample("enter on a sample opens it" if loaded.samples else "the step has no samples")
@@ -252,6 +252,20 @@ class DumpTui(SampleApp):
     def _sample_chosen(self, event: SampleChosen) -> None:
         self.live.moved(False)
         self.open_sample(event.position)
+
+    def on_batch_pane_sort_wanted(self, event: BatchPane.SortWanted) -> None:
+        if event.key is None:
+            self.rollout.ask_sort(event.columns)
+        else:
+            self.rollout.sort_by(event.key, event.more)
+
+    def on_batch_pane_reverse_wanted(self) -> None:
+        self.rollout.action_reverse()
+
+    @on(RolloutPane.Arranged)
+    def _arranged(self) -> None:
+        self.batch.sort_samples(self.rollout.right.arrangement)
+        self.batch.select_sample(self.rollout.current)
 
     def on_batch_pane_packing_wanted(self, event: BatchPane.PackingWanted) -> None:
         self.reader.pack(event.loaded)
@@ -358,6 +372,7 @@ class DumpTui(SampleApp):
         if self.pane != "pair":
             self._beside = self.pane
         self.pair.show_pair(event, self.rollout.right.samples, self._partners(event.left))
+        self.rollout.select_sample(event.left)
         self._show_pane("pair")
 
     def action_sample(self, by: int) -> None:
