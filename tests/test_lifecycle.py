@@ -211,7 +211,7 @@ async def test_the_facts_of_a_sample_show_its_lane(tmp_path: Path) -> None:
         await go(pilot, "i")
         await until_shown(pilot, "▾ lifecycle", "████", "█ gen  ▒ tool  · waiting", "gen 4.000 in 2", "57 tokens")
         await go(pilot, "escape", "n", "i")
-        await until_shown(pilot, "everything that is dumped of sample 8")
+        await until_shown(pilot, "sample 8: everything that is dumped")
         assert "lifecycle" not in text(app)
 
 

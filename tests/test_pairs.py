@@ -176,7 +176,7 @@ async def test_the_first_token_where_two_samples_part(tmp_path: Path) -> None:
         await go(pilot, "n", "p", "o")
         await until_shown(pilot, "sample 1 against 0")
         await go(pilot, "i")
-        await until_shown(pilot, "everything that is dumped of sample 1")  # of the first one
+        await until_shown(pilot, "sample 1: everything that is dumped")  # of the first one
         await go(pilot, "escape")
         await go(pilot, "enter")
         await until_shown(pilot, "sample 1 · step 0")

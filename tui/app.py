@@ -376,7 +376,7 @@ class DumpTui(SampleApp):
         self._show_pane("pair")
 
     def action_sample(self, by: int) -> None:
-        if self.pane == "pair":
+        if self.pane == "pair" and self.facts_screen is None:
             right = self.pair.next_partner(by)
             if right is not None and self.pair.compared is not None:
                 self.compare(self.pair.compared.left, right)
@@ -386,8 +386,11 @@ class DumpTui(SampleApp):
             self.go_to_sample(position)
 
     def go_to_sample(self, position: int) -> None:
-        """Another sample of the step, in the pane that is on screen or comes there."""
-        if self.pane in SAMPLE_PANES or self.wait.waiting:
+        """Another sample of the step, in the pane that is on screen or comes there, or its facts where those are."""
+        if self.facts_screen is not None:
+            self.rollout.select_sample(position)
+            self.action_facts()
+        elif self.pane in SAMPLE_PANES or self.wait.waiting:
             self.open_sample(position, self._opening if self.wait.waiting else self.pane)
         else:
             self.rollout.select_sample(position)

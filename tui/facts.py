@@ -93,12 +93,17 @@ to generate, and told below it in seconds since it began.
 
 - **up** and **down** go along the sections, **space** unfolds one, **z** all; **/** searches, **;** and **,** go along
   what was found.
+- **n** and **p** show the facts of the next and previous sample, **N** and **P** of those of its group.
 - **y** copies the section, a value of it or all; **e** writes all of it to a file; **:** shows the command line that
   prints it.
 - **i** or **escape** goes back.
 """
     BINDINGS = [
         Binding("q,i,escape", "leave", "Leave", id="facts.leave"),
+        Binding("n", "app.sample(1)", "Next", id="app.next-sample"),
+        Binding("p", "app.sample(-1)", "Previous", id="app.previous-sample"),
+        Binding("N", "app.member(1)", "Next of group", show=False, id="app.next-member"),
+        Binding("P", "app.member(-1)", "Previous of group", show=False, id="app.previous-member"),
         *SHEET_KEYS,
         Binding("question_mark", "app.help", "Keys", key_display="?", id="app.help"),
     ]
@@ -114,11 +119,17 @@ to generate, and told below it in seconds since it began.
             yield KeyLine()
 
     def on_mount(self) -> None:
-        sample = self.facts.sample
-        name = sample_label(sample.index, sample.occurrence)
-        self.query_one("#facts-title", Line).say(Text(f"everything that is dumped of sample {name}", "bold"))
-        self.query_one(Blocks).show(self.facts.blocks)
+        self.show(self.facts)
         self.query_one(Blocks).focus()
+
+    def show(self, facts: Facts) -> None:
+        """Those of a sample, from the section on that was the current one."""
+        blocks = self.query_one(Blocks)
+        before = self.facts.blocks[blocks.current].title if self.facts.blocks else ""
+        self.facts = facts
+        name = sample_label(facts.sample.index, facts.sample.occurrence)
+        self.query_one("#facts-title", Line).say(Text(f"sample {name}: everything that is dumped of it", "bold"))
+        blocks.show(facts.blocks, next((at for at, one in enumerate(facts.blocks) if one.title == before), 0))
 
     def sheet(self) -> Sheet | None:
         """The facts as `--print facts` has them; the row is the current section."""
