@@ -46,36 +46,42 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two samples of a step. `tokens` compares their whole sequences, `words` the texts of their responses."""
+    """Two samples of a step. `tokens` compares their whole sequences, `words` the texts of their responses.
+
+    `dumped_words` are the words of both as they are dumped, which is not for the screen.
+    """
 
     left: SampleView
     right: SampleView
     tokens: Comparison
     words: Comparison
+    dumped_words: tuple[Sequence[str], Sequence[str]]
 
     def comparison(self, words: bool) -> Comparison:
         return self.words if words else self.tokens
 
     def texts(self, words: bool) -> tuple[Sequence[str], Sequence[str]]:
-        """What is compared, as it is dumped: not for the screen."""
-        if not words:
-            return self.left.texts, self.right.texts
-        return WORD.findall(response_text(self.left)), WORD.findall(response_text(self.right))
+        """What is compared, as it is dumped."""
+        return self.dumped_words if words else (self.left.texts, self.right.texts)
 
 
 def pair(step: Step, left: int, right: int, vocabulary: Vocabulary | None) -> Pair:
     """The samples at two positions of the rollout file."""
     one, other = view_sample(step, left, vocabulary), view_sample(step, right, vocabulary)
     tokens = compare(one.texts, other.texts, one.sample.tokens, other.sample.tokens)
-    return Pair(one, other, tokens, compare_words(response_text(one), response_text(other)))
+    words = words_in(response_text(one)), words_in(response_text(other))
+    return Pair(one, other, tokens, compare_words(*words), words)
 
 
 def response_text(view: SampleView) -> str:
     return view.sample.response or "".join(view.texts[view.sample.prompt_length :])
 
 
-def compare_words(left: str, right: str) -> Comparison:
-    mine, theirs = WORD.findall(left), WORD.findall(right)
+def words_in(text: str) -> list[str]:
+    return WORD.findall(text)
+
+
+def compare_words(mine: Sequence[str], theirs: Sequence[str]) -> Comparison:
     numbers: dict[str, int] = {}
     ids = [np.array([numbers.setdefault(word, len(numbers)) for word in one], np.int64) for one in (mine, theirs)]
     return compare(mine, theirs, *ids)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dumptui.core import difference as module
 from dumptui.core.difference import Difference, Stretch, difference
-from dumptui.core.pairs import compare, compare_words, pair, side
+from dumptui.core.pairs import compare, compare_words, pair, side, words_in
 from dumptui.core.run import StepKey
 from dumptui.tui.widgets.beside import Beside
 from dumptui.tui.widgets.facing import Row, hunks, lay_out, wrap
@@ -93,11 +93,11 @@ def test_long_sequences_take_bounded_time(kind: str) -> None:
 
 
 def test_words_keep_blanks_and_lines() -> None:
-    found = compare_words("so  2 + 2\nis 4", "so  2 + 3\n\nis 5")
+    found = compare_words(words_in("so  2 + 2\nis 4"), words_in("so  2 + 3\n\nis 5"))
     texts = [found.left.texts[one.left] for one in found.difference.stretches if not one.same]
     assert texts == [[" 2"], [" 4"]]
     assert found.left.texts == ["so", "  2", " +", " 2", "⏎", "is", " 4"]
-    assert compare_words("", "").difference.parting is None
+    assert compare_words([], []).difference.parting is None
 
 
 def test_a_side_is_measured_as_it_is_shown() -> None:
