@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.calls import lifecycle_facts
+from dumptui.core.follow import Follow
 from dumptui.core.lifecycle import Lifecycle, Span, paired, read_lifecycle
-from dumptui.core.run import StepKey
+from dumptui.core.run import Run, StepKey
 from dumptui.core.telemetry import Telemetry
 from dumptui.tui.lane import Lane
 from tests.screen import run, text, until_shown
@@ -213,6 +214,21 @@ async def test_the_facts_of_a_sample_show_its_lane(tmp_path: Path) -> None:
         await go(pilot, "escape", "n", "i")
         await until_shown(pilot, "sample 8: everything that is dumped")
         assert "lifecycle" not in text(app)
+
+
+@pytest.mark.parametrize("live", [False, True])
+async def test_events_that_come_later_are_seen(tmp_path: Path, live: bool) -> None:
+    write_step(tmp_path, 0, [sample(7), sample(8)])
+    append(tmp_path, f"trajectories/{HOURS[2]}", *events(TWO_TURNS))
+    follow = Follow(tmp_path, run=Run.open(tmp_path)) if live else None
+    async with opened(tmp_path, size=(100, 60), follow=follow) as (app, pilot):
+        await go(pilot, "i")
+        await until_shown(pilot, "▾ lifecycle")
+        append(tmp_path, f"trajectories/{HOURS[2]}", *events(TWO_TURNS, index=8))
+        if live:
+            app.reader.look()
+        await go(pilot, "n")
+        await until_shown(pilot, "sample 8: everything", "▾ lifecycle")
 
 
 def test_lifecycles_are_printed(shared: Path) -> None:
