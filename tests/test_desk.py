@@ -216,6 +216,22 @@ async def test_a_section_a_value_and_all_facts_are_copied_from_where_they_stand(
         await pick(pilot, "the section")
 
 
+async def test_a_sample_without_an_index_is_named_too(tmp_path: Path) -> None:
+    write_step(tmp_path / "run", 0, [sample(None, seed=at, response=f"the {at}") for at in range(2)], train=False)
+    async with opened(tmp_path / "run") as (app, pilot):
+        await press(pilot, "enter", "j", "i")
+        await until_shown(pilot, "sample ?.1: everything")
+        await press(pilot, ":", "y")
+        words = shlex.split(app.clipboard)
+        assert words[-1] == "?.1" and "the 1" in printed(tmp_path / "run", *words[3:])
+        await press(pilot, "escape", "d")
+        await press(pilot, "enter")
+        await until_shown(pilot, "part at")
+        await press(pilot, ":", "y")
+        words = shlex.split(app.clipboard)
+        assert words[-4:] == ["--sample", "?.1", "--with", "?"] and printed(tmp_path / "run", *words[3:])
+
+
 async def test_while_nothing_is_there_nothing_is_copied(tmp_path: Path) -> None:
     write_step(tmp_path / "run", 0, [])
     async with opened(tmp_path / "run", pane="tokens") as (app, pilot):

@@ -41,7 +41,7 @@ VIEWS = (
     "lanes",
     "keys",
 )
-SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
+SAMPLE = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -112,7 +112,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--sample",
         type=sample_key,
         metavar="I[.K]",
-        help="Sample.index, and which of those where it repeats, from 0",
+        help="Sample.index, and which of those where it repeats, from 0; ?.K for one without an index",
     )
     parser.add_argument(
         "--pane",
@@ -140,11 +140,12 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def sample_key(text: str) -> tuple[int, int]:
+def sample_key(text: str) -> tuple[int | None, int]:
+    """The index, None for `?`, and the occurrence."""
     match = SAMPLE.fullmatch(text)
     if match is None:
         raise argparse.ArgumentTypeError(f"not a sample: {text!r}; give its index, or index.occurrence")
-    return int(match[1]), int(match[2] or 0)
+    return None if match[1] == "?" else int(match[1]), int(match[2] or 0)
 
 
 def can_draw() -> bool:

@@ -123,7 +123,7 @@ def print_tokens(request: Request) -> int:
 def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
     """The step and the samples asked for; of one sample, where that is enough, a step that holds it alone."""
     asked = request.args.sample
-    if asked is not None and request.key in request.run.steps and asked[1] == 0:
+    if asked is not None and asked[0] is not None and request.key in request.run.steps and asked[1] == 0:
         single = load_single(request.run.steps[request.key], asked[0])
         if single is not None:
             return single, list(single.samples)
