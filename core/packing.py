@@ -74,11 +74,7 @@ def left_out(step: Step, table: Sequence[Record]) -> list[LeftOut]:
     """Samples without a train row or an unmasked token; `table` are the rows of the samples table."""
     if step.files.key.evaluation:
         return []
-    without = [at for at, row in enumerate(table) if not row["trained"]]
-    whole = whole_groups(table)
-    facts = {
-        "without a train row, as all of their group": [at for at in without if group_key(table[at]) in whole],
-        "without a train row": [at for at in without if group_key(table[at]) not in whole],
+    facts = untrained(step, table) | {
         "removed by a filter, their mask is zero": [
             at for at, row in enumerate(table) if row["trained"] and row["remove_sample"]
         ],
@@ -89,6 +85,18 @@ def left_out(step: Step, table: Sequence[Record]) -> list[LeftOut]:
         ],
     }
     return [LeftOut(fact, tuple(positions)) for fact, positions in facts.items() if positions]
+
+
+def untrained(step: Step, table: Sequence[Record]) -> dict[str, list[int]]:
+    """The samples without a train row, by what is known of why."""
+    without = [at for at, row in enumerate(table) if not row["trained"]]
+    if step.broken:
+        return {"without a train row, which a file that can't be read may hold": without}
+    whole = whole_groups(table)
+    return {
+        "without a train row, as all of their group": [at for at in without if group_key(table[at]) in whole],
+        "without a train row": [at for at in without if group_key(table[at]) not in whole],
+    }
 
 
 def whole_groups(table: Sequence[Record]) -> set[object]:

@@ -224,6 +224,10 @@ async def test_evals_and_unreadable_steps(shared: Path) -> None:
     async with opened(shared / "runs" / "multiturn", key=StepKey(2, True), size=(120, 30)) as (app, pilot):
         await go(pilot, TAB)
         await until(pilot, lambda: "set" in app.groups.table.render_line(0).text or app.groups.table.row_count > 1)
+        await until_shown(pilot, "10 unknown", "rewards are dicts: w in the Rollout pane chooses")
+        await go(pilot, "d")
+        await until_shown(pilot, "after it in the table")
+        await press(pilot, "escape")
         await go(pilot, "enter", "enter")
         await until_shown(pilot, "· eval 2")
     async with opened(shared / "runs" / "broken") as (app, pilot):

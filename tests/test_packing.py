@@ -117,6 +117,16 @@ def test_what_was_left_out(tmp_path: Path) -> None:
     assert [(one.fact, len(one.positions)) for one in left_out(step, samples(step))] == [("without a train row", 8)]
 
 
+def test_of_a_file_that_cannot_be_read_nobody_knows_what_was_left_out(tmp_path: Path) -> None:
+    made = [sample(at, group_index=at // 2, response_len=2) for at in range(4)]
+    truth = write_step(tmp_path, 0, made, Layout(dp=2), partition=[[0, 1], [2, 3]], mirror=False)
+    truth.files[1].write_bytes(b"")
+    step = read(tmp_path)
+    assert [(one.fact, one.positions) for one in left_out(step, samples(step))] == [
+        ("without a train row, which a file that can't be read may hold", (2, 3))
+    ]
+
+
 def test_columns_over_unmasked_tokens(tmp_path: Path) -> None:
     made = [sample(at, response_len=4, loss_mask=[1, 1, 0, 1]) for at in range(2)]
     advantages = [[1.0, 2.0, 99.0, 3.0], [4.0, np.nan, 99.0, np.inf]]

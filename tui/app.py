@@ -331,7 +331,7 @@ class DumpTui(SampleApp):
     # Two samples -----------------------------------------------------------------------------------------------
 
     def action_compare(self) -> None:
-        """Ask with which sample to compare the one under the cursor: others of its group, or the one before."""
+        """Ask with which sample to compare the one under the cursor: others of its group, or those beside it."""
         from dumptui.tui.dialog import Choose
         from dumptui.tui.partners import choice_text, first_choice
 
@@ -341,7 +341,7 @@ class DumpTui(SampleApp):
             return
         found = self._partners(left)
         if (first := first_choice(found)) is None:
-            return self.notify("the step has no other sample to compare this one with", markup=False)
+            return self.notify("there is no other sample to compare this one with", markup=False)
         records = self.rollout.right.samples
         choices = [(str(one.position), choice_text(records[one.position], one)) for one in found]
         dialog = Choose(f"compare sample {records[left]['label']} with", choices, str(first.position))
@@ -350,9 +350,7 @@ class DumpTui(SampleApp):
     def _partners(self, left: int) -> list[Partner]:
         from dumptui.tui.partners import partners
 
-        order = self.rollout.order
-        at = order.index(left) if left in order else 0
-        return partners(self.groups.group_of(left), left, order[at - 1] if at else None)
+        return partners(self.groups.group_of(left), left, self.rollout.order)
 
     def compare(self, left: int, right: int) -> None:
         if self.loaded is not None:

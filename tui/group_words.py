@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.text import Text
 
 from dumptui.core.groups import Group, mean_passes
@@ -53,6 +55,8 @@ def title(loaded: Loaded, groups: list[Group]) -> Text:
     text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
     for word in ("single", "unknown"):
         text.append(f", {spreads.count(word)} {word}" * (word in spreads))
+    if spreads and not comparable and any(isinstance(one.reward, Mapping) for one in loaded.step.samples):
+        text.append(" · rewards are dicts: w in the Rollout pane chooses an entry", "bold")
     return text.append(passes_text(mean_passes(groups)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dumptui.core.groups import Group
@@ -18,12 +18,18 @@ class Partner(NamedTuple):
     role: str
 
 
-def partners(group: Group | None, position: int, before: int | None) -> list[Partner]:
-    """The other members of a sample's group, the best first, and the sample `before` it in the table."""
+def partners(group: Group | None, position: int, order: Sequence[int]) -> list[Partner]:
+    """The other members of a sample's group, the best first, and what stands beside it in the `order` of the table."""
     found = [Partner(at, role(group, at)) for at in group.members if at != position] if group is not None else []
-    if before is not None and before not in [one.position for one in found]:
-        found.append(Partner(before, "before it in the table"))
-    return found
+    known = {position, *(one.position for one in found)}
+    return found + [one for one in neighbours(position, order) if one.position not in known]
+
+
+def neighbours(position: int, order: Sequence[int]) -> Iterator[Partner]:
+    if position in order:
+        at = order.index(position)
+        yield from (Partner(one, "before it in the table") for one in order[max(0, at - 1) : at])
+        yield from (Partner(one, "after it in the table") for one in order[at + 1 : at + 2])
 
 
 def role(group: Group, position: int) -> str:
