@@ -88,15 +88,15 @@ def whole_text(life: Lifecycle) -> str:
     """How long it took, and how much of that with what; what goes on at the same time counts in each."""
     kinds = dict.fromkeys([GEN, TOOL, *(span.kind for span in life.inner)])
     told = {kind: spans for kind in kinds if (spans := life.of(kind))}
-    parts = [f"{kind} {seconds_text(covered(spans), life)} in {len(spans)}" for kind, spans in told.items()]
-    return f"{seconds_text(life.t1 - life.t0, life)} s: " + " · ".join([*parts, waiting_text(life)])
+    parts = [f"{seconds_text(covered(spans), life)} in {len(spans)} {kind}" for kind, spans in told.items()]
+    return f"{seconds_text(life.t1 - life.t0, life)} s: " + ", ".join([*parts, waiting_text(life)])
 
 
 def waiting_text(life: Lifecycle) -> str:
     waiting, queued = seconds_text(life.waiting(), life), seconds_text(life.queued(), life)
     if not life.inner or not float(queued):
-        return f"waiting {waiting}"
-    return f"waiting {waiting}, {'all' if queued == waiting else queued} of it queued"
+        return f"{waiting} waiting"
+    return f"{waiting} waiting, {'all' if queued == waiting else queued} of it queued"
 
 
 def span_text(span: Span, life: Lifecycle) -> str:

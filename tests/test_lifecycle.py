@@ -136,7 +136,7 @@ def test_a_life_is_told_in_words(tmp_path: Path) -> None:
     append(tmp_path, "metrics", logged(MIDNIGHT + 7, 0, rollout_reward=0.5))
     append(tmp_path, "metrics", logged(MIDNIGHT + 30, 0, perf_step_time=9.0), logged(MIDNIGHT + 31, 0, other_x=1))
     found = said(read_lifecycle(Telemetry(tmp_path), StepKey(0), 7))
-    assert found["in all"] == "8.000 s: gen 4.000 in 2 · tool 1.000 in 1 · waiting 3.000, 0.500 of it queued"
+    assert found["in all"] == "8.000 s: 4.000 in 2 gen, 1.000 in 1 tool, 3.000 waiting, 0.500 of it queued"
     assert found["began"] == "2026-01-01 00:00:00 UTC"
     assert found["step logged"] == "22.000 s after its end"
     assert found["attempt"] == "at 0.000 s for 8.000 s · completed"
@@ -195,7 +195,7 @@ def test_a_lane_is_as_wide_as_there_is_room() -> None:
 def test_a_life_of_one_turn_has_no_row_of_turns() -> None:
     life = Lifecycle(tuple(paired(events([(0, "attempt_start"), (1, "gen_start"), (5, "attempt_end")]))))
     assert Lane.of_life(life).rows(30) == ["·" * 6 + "█" * 24, "0 s  █ gen  · waiting  5.000 s"]
-    assert said(life)["in all"] == "5.000 s: gen 4.000 in 1 · waiting 1.000, all of it queued"
+    assert said(life)["in all"] == "5.000 s: 4.000 in 1 gen, 1.000 waiting, all of it queued"
 
 
 def test_a_short_span_is_seen_among_long_ones() -> None:
@@ -210,7 +210,7 @@ async def test_the_facts_of_a_sample_show_its_lane(tmp_path: Path) -> None:
     append(tmp_path, f"trajectories/{HOURS[2]}", *events(TWO_TURNS))
     async with opened(tmp_path, size=(100, 60)) as (app, pilot):
         await go(pilot, "i")
-        await until_shown(pilot, "▾ lifecycle", "████", "█ gen  ▒ tool  · waiting", "gen 4.000 in 2", "57 tokens")
+        await until_shown(pilot, "▾ lifecycle", "████", "█ gen  ▒ tool  · waiting", "4.000 in 2 gen", "57 tokens")
         await go(pilot, "escape", "n", "i")
         await until_shown(pilot, "sample 8: everything that is dumped")
         assert "lifecycle" not in text(app)
@@ -235,5 +235,5 @@ def test_lifecycles_are_printed(shared: Path) -> None:
     words = ["--print", "facts", "--step", "1", "--sample", "13", "--json"]
     document = json.loads(run(shared / "runs/multiturn", *words).stdout)
     life = {row["name"]: row["value"] for row in document["rows"] if row["section"] == "lifecycle"}
-    assert life["in all"] == "8.000 s: gen 5.000 in 2 · tool 1.500 in 2 · waiting 1.500, 0.500 of it queued"
+    assert life["in all"] == "8.000 s: 5.000 in 2 gen, 1.500 in 2 tool, 1.500 waiting, 0.500 of it queued"
     assert life["gen 2"] == "at 4.000 s for 2.500 s · weights v1 · 57 tokens"
