@@ -16,6 +16,7 @@ from dumptui.core.follow import Follow
 from dumptui.core.lifecycle import Lifecycle, Span, paired, read_lifecycle
 from dumptui.core.run import Run, StepKey
 from dumptui.core.telemetry import Telemetry
+from dumptui.core.text import visible
 from dumptui.tui.lane import Lane
 from tests.screen import run, text, until_shown
 from tests.test_app import go, opened
@@ -110,7 +111,8 @@ def test_what_is_missing_is_told(told: list[tuple[Any, ...]], expected: list[tup
     assert shown(paired(events(told))) == expected
 
 
-KINDS = [f"{kind}_{what}" for kind in ("attempt", "gen", "tool") for what in ("start", "end")] + ["odd", "_end", ""]
+KINDS = [f"{kind}_{what}" for kind in ("attempt", "gen", "tool") for what in ("start", "end")]
+KINDS += ["odd", "_end", "", "\x1b[2J_start", "[/x]\u202e漢_start"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(KINDS), st.integers(-1, 2)), max_size=30), st.integers())
@@ -126,6 +128,7 @@ def test_any_events_make_a_lane(told: list[tuple[Any, ...]], width: int) -> None
         rows = lane.rows(width)
         assert len(rows) == lane.count(width) >= 2
         assert max(1, width) in (len(rows[0]), len(rows[1]))
+        assert all(visible(row) == row for row in rows)  # nothing of the dump reaches the terminal raw
 
 
 # Which events -----------------------------------------------------------------------------------------------------
