@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
+from dumptui.core.calls import cache_facts, call_facts, lifecycle_facts, spec_facts
 from dumptui.core.conversation import open_sidecar, recorded_row
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
+from dumptui.core.lifecycle import Lifecycle
 from dumptui.core.match import Row
 from dumptui.core.messages import pretty
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
+from dumptui.core.schedule import place_of, schedule_of
 from dumptui.core.shard import Shard
 from dumptui.core.turns import Turn, find_turns
-from dumptui.core.values import Dumped, as_float, as_int, as_mapping, plain, preview
-from dumptui.core.versions import Call, Span
+from dumptui.core.values import Dumped, plain, preview
 from dumptui.core.views import notes
 
 LONGEST = 200_000
@@ -49,15 +50,16 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`brief` sections are worth seeing at once; the others are long."""
+    """`brief` sections are worth seeing at once; the others are long. `lane` is what a lane can be drawn of."""
 
     title: str
     facts: tuple[Fact, ...]
     brief: bool = True
+    lane: Lifecycle | None = None
 
 
-def sample_facts(step: Step, sample: Sample) -> list[Section]:
-    """The sections that have something to say."""
+def sample_facts(step: Step, sample: Sample, life: Lifecycle | None = None) -> list[Section]:
+    """The sections that have something to say. `life` is what lifecycle.py has of the sample."""
     masks = step.masks(np.array([sample.position], np.int64))
     mask = masks.one(0)[0] if masks.states[0] == "ok" else None
     turns = find_turns(mask, sample.prompt_length, sample.total_length)
@@ -67,7 +69,8 @@ def sample_facts(step: Step, sample: Sample) -> list[Section]:
         Section("sample", facts(identity(step, sample))),
         Section("reward", facts({**rewards(step, sample), "label": sample.label})),
         Section("lengths", facts(lengths(sample, turns))),
-        Section("turns", tuple(turn_facts(sample, turns))),
+        Section("turns", facts(call_facts(sample, turns))),
+        Section("lifecycle", life_facts(step, sample, life), lane=life),
         Section("speculative decoding", facts(spec_facts(sample.spec_info))),
         Section("prefix cache", facts(cache_facts(sample.prefix_cache))),
         Section("metadata", facts(sample.metadata), brief=False),
@@ -134,6 +137,11 @@ def lengths(sample: Sample, turns: Iterable[Turn]) -> Record:
     }
 
 
+def life_facts(step: Step, sample: Sample, life: Lifecycle | None) -> tuple[Fact, ...]:
+    told = lifecycle_facts(life, siblings(step, sample)) if life is not None else ()
+    return tuple(Fact(name, text) for name, text in told)
+
+
 def trajectory_facts(step: Step, sample: Sample) -> Record:
     """What the sidecar says of the sample besides its messages."""
     sidecar = open_sidecar(step)
@@ -148,80 +156,6 @@ def trajectory_facts(step: Step, sample: Sample) -> Record:
     if row is None:
         return {}
     return {**{key: value for key, value in row.items() if key != "messages"}, "matched": choice}
-
-
-# Turns ----------------------------------------------------------------------------------------------------------
-
-
-def turn_facts(sample: Sample, turns: Iterable[Turn]) -> Iterator[Fact]:
-    """A fact a generate call: its versions, its tokens where there is a trained turn a call, and its times."""
-    trained: list[Turn | None] = [turn for turn in turns if turn.trained]
-    places = trained if len(trained) == len(sample.calls) else []
-    times = lifecycle(sample.metadata.get("lifecycle"))
-    before = None
-    for at, (call, turn, time) in enumerate(zip_longest(sample.calls, places, times), 1):
-        said = [
-            version_text(call),
-            "" if turn is None else f"tokens {turn.start}-{turn.stop - 1}",
-            "" if time is None else time_text(time, before),
-        ]
-        before = time or before
-        yield Fact(f"call {at}", " · ".join(filter(None, said)) or "nothing is recorded")
-    if sample.non_generation_time:
-        yield Fact("not generating", f"{sample.non_generation_time:.3f} s")
-
-
-def version_text(call: Call | None) -> str:
-    if call is None or not (call.spans or call.prefill):
-        return ""
-    text = "weights " + ", ".join(map(span_text, call.spans))
-    return text + (f" · prefilled by {', '.join(map(span_text, call.prefill))}" if call.prefill else "")
-
-
-def span_text(span: Span) -> str:
-    place = "" if span.start is None or span.stop is None else f" at tokens {span.start}-{span.stop - 1}"
-    return f"v{span.version}{place}"
-
-
-def lifecycle(value: object) -> list[Mapping[str, Any]]:
-    """The recorded times of the turns: one dict or a list of them."""
-    listed = value if isinstance(value, (list, tuple)) else [value]
-    return [fields for one in listed if (fields := as_mapping(one))]
-
-
-def time_text(turn: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
-    start, end = as_float(turn.get("t0")), as_float(turn.get("t1"))
-    if start is None or end is None:
-        return ""
-    last = None if before is None else as_float(before.get("t1"))
-    return f"{end - start:.3f} s" + ("" if last is None else f", {start - last:.3f} s after the one before")
-
-
-# Engine ---------------------------------------------------------------------------------------------------------
-
-
-def spec_facts(info: Mapping[str, Any]) -> Record:
-    """Nothing where all counters are 0: then there was no speculative decoding."""
-    if not any(as_float(value) for value in info.values()):
-        return {}
-    accepted = first_number(info, "spec_accept_token_num", "spec_num_correct_drafts")
-    drafted = first_number(info, "spec_draft_token_num", "spec_num_proposed_drafts")
-    return {**info, "accepted": share(accepted, drafted)}
-
-
-def cache_facts(info: Mapping[str, Any]) -> Record:
-    if not any(as_float(value) for value in info.values()):
-        return {}
-    hit = share(first_number(info, "cached_tokens"), first_number(info, "total_prompt_tokens"))
-    return {**info, "cached": hit}
-
-
-def first_number(values: Mapping[str, Any], *names: str) -> int | None:
-    return next((number for name in names if (number := as_int(values.get(name))) is not None), None)
-
-
-def share(part: int | None, whole: int | None) -> str | None:
-    return None if part is None or not whole else f"{part / whole:.1%}"
 
 
 # Files ----------------------------------------------------------------------------------------------------------
@@ -248,14 +182,23 @@ def row_columns(shard: Shard, row: int) -> Iterator[tuple[str, Any]]:
 def batch_facts(row: Row) -> Record:
     """What the train files say of the whole batch, and the micro-batches that the row is in."""
     shard = row.peers.first
-    batches = shard.columns.get("micro_batch_indices")
-    listed = batches if isinstance(batches, (list, tuple)) else []
-    mine = [at for at, rows in enumerate(listed) if isinstance(rows, (list, tuple)) and row.row in rows]
-    found: Record = {"micro-batch of the row": f"{mine[0] + 1} of {len(listed)}" if mine else None}
+    found: Record = schedule_facts(row)
     columns = {name: value for one in reversed(row.peers.shards) for name, value in one.columns.items()}
     names = [name for name in columns if name in WHOLE_BATCH or not has_rows(columns[name], shard.rows)]
     return found | {
         name: preview(columns[name]) for name in names if name != "raw_reward" and columns[name] is not None
+    }
+
+
+def schedule_facts(row: Row) -> Record:
+    """Counted from 0, as ranks are."""
+    schedule = schedule_of(row.peers)
+    if isinstance(schedule, str):
+        return {}
+    batch, update = place_of(schedule, row.row)
+    return {
+        "micro-batch of the row": f"{batch} of {len(schedule.tokens)}",
+        "optimizer step of the row": None if update is None else f"{update} of {len(schedule.steps or ())}",
     }
 
 

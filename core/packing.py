@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from dumptui.core.join import Step
 from dumptui.core.layout import Peers
 from dumptui.core.record import Record
-from dumptui.core.shard import Shard
+from dumptui.core.schedule import schedule_of
 from dumptui.core.tables import group_key
-from dumptui.core.values import as_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +51,10 @@ def loads(step: Step) -> list[Load]:
 
 def load_of(peers: Peers) -> Load:
     tokens, rows = int(peers.first.totals.sum()), peers.first.rows
-    holder = next((shard for shard in peers.shards if shard.columns.get("micro_batch_indices") is not None), None)
-    if holder is None:
-        return Load(tokens, rows, reason="micro_batch_indices is not dumped")
-    batches = row_numbers(holder)
-    if batches is None:
-        return Load(tokens, rows, reason="micro_batch_indices doesn't name each row once")
-    sizes = tuple(int(holder.totals[batch].sum()) for batch in batches)
-    return Load(tokens, rows, sizes, steps_of(holder, len(sizes)))
-
-
-def row_numbers(shard: Shard) -> list[list[int]] | None:
-    """The rows of each micro-batch; None where they are not all the shard's rows, each once."""
-    dumped = shard.columns["micro_batch_indices"]
-    if not isinstance(dumped, (list, tuple)) or not all(isinstance(batch, (list, tuple)) for batch in dumped):
-        return None
-    batches = [[row for one in batch if (row := as_int(one)) is not None] for batch in dumped]
-    named = sorted(row for batch in batches for row in batch)
-    return batches if named == list(range(shard.rows)) else None
-
-
-def steps_of(shard: Shard, count: int) -> tuple[int, ...] | None:
-    dumped = shard.columns.get("num_microbatches")
-    sizes = [as_int(one) for one in dumped] if isinstance(dumped, (list, tuple)) else []
-    found = tuple(size for size in sizes if size is not None)
-    return found if found and len(found) == len(sizes) and sum(found) == count else None
+    found = schedule_of(peers)
+    if isinstance(found, str):
+        return Load(tokens, rows, reason=found)
+    return Load(tokens, rows, found.tokens, found.steps)
 
 
 def imbalance(tokens: Sequence[int]) -> float:
@@ -96,11 +74,7 @@ def left_out(step: Step, table: Sequence[Record]) -> list[LeftOut]:
     """Samples without a train row or an unmasked token; `table` are the rows of the samples table."""
     if step.files.key.evaluation:
         return []
-    without = [at for at, row in enumerate(table) if not row["trained"]]
-    whole = whole_groups(table)
-    facts = {
-        "without a train row, as all of their group": [at for at in without if group_key(table[at]) in whole],
-        "without a train row": [at for at in without if group_key(table[at]) not in whole],
+    facts = untrained(step, table) | {
         "removed by a filter, their mask is zero": [
             at for at, row in enumerate(table) if row["trained"] and row["remove_sample"]
         ],
@@ -111,6 +85,18 @@ def left_out(step: Step, table: Sequence[Record]) -> list[LeftOut]:
         ],
     }
     return [LeftOut(fact, tuple(positions)) for fact, positions in facts.items() if positions]
+
+
+def untrained(step: Step, table: Sequence[Record]) -> dict[str, list[int]]:
+    """The samples without a train row, by what is known of why."""
+    without = [at for at, row in enumerate(table) if not row["trained"]]
+    if step.broken:
+        return {"without a train row, which a file that can't be read may hold": without}
+    whole = whole_groups(table)
+    return {
+        "without a train row, as all of their group": [at for at in without if group_key(table[at]) in whole],
+        "without a train row": [at for at in without if group_key(table[at]) not in whole],
+    }
 
 
 def whole_groups(table: Sequence[Record]) -> set[object]:

@@ -11,6 +11,7 @@ from dumptui.core.flat import Flat, State, ratio
 from dumptui.core.join import Step
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
+from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked
 from dumptui.core.values import as_float, plain, type_name
 from dumptui.core.versions import oldest_version
@@ -132,6 +133,7 @@ def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequenc
         **of_advantages(over("advantages")),
         "return_mean": over("returns").mean(),
         "effective_length": effective_lengths(mask),
+        **schedule_columns(step),
         **of_states(step, said),
     }
 

@@ -15,6 +15,7 @@ from dumptui.core.passing import is_binary, pass_rates
 from dumptui.core.record import Record
 from dumptui.core.run import StepFiles
 from dumptui.core.sample_rows import samples
+from dumptui.core.schedule import Schedule, schedule_of
 from dumptui.core.statistics import mean, std
 from dumptui.core.values import as_float
 
@@ -112,6 +113,7 @@ def floats(rows: Sequence[Record], key: str) -> list[float | None]:
 def batch(step: Step) -> list[Record]:
     """A row a train file, in rank order."""
     number = {id(shard): (at, cp) for at, peers in enumerate(step.peers) for shard, cp in peers.placed()}
+    schedules = [schedule_of(peers) for peers in step.peers]
     rows: list[Record] = []
     for shard in step.shards:
         dp, cp = number[id(shard)]
@@ -127,6 +129,7 @@ def batch(step: Step) -> list[Record]:
                 "dp_shard": dp,
                 "rows": shard.rows,
                 "tokens": int(shard.totals.sum()),
+                **packed(schedules[dp]),
                 "bytes": shard.size,
                 "fields": list(shard.per_token),
                 "state": "ok" if problem is None else "unreadable",
@@ -137,6 +140,14 @@ def batch(step: Step) -> list[Record]:
     return rows
 
 
+def packed(schedule: Schedule | str) -> Record:
+    """Tokens a micro-batch, and micro-batches an optimizer step."""
+    if isinstance(schedule, str):
+        return {"micro_batch_tokens": None, "num_microbatches": None}
+    steps = None if schedule.steps is None else list(schedule.steps)
+    return {"micro_batch_tokens": list(schedule.tokens), "num_microbatches": steps}
+
+
 def layout_note(peers: Peers) -> str | None:
     if peers.first.rows and not peers.joined:
         return "no row of it is a sample of the rollout file"
@@ -145,7 +156,8 @@ def layout_note(peers: Peers) -> str | None:
 
 def broken_row(step: Step, error: DumpError) -> Record:
     rank, entry = next((rank, entry) for rank, entry in step.files.shards if str(entry.path) == error.path)
-    blank: Record = dict.fromkeys(("cp_rank", "cp_size", "dp_shard", "rows", "tokens"))
+    unknown = ("cp_rank", "cp_size", "dp_shard", "rows", "tokens", "micro_batch_tokens", "num_microbatches")
+    blank: Record = dict.fromkeys(unknown)
     return {
         "file": entry.path.name,
         "rank": rank,

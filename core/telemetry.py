@@ -17,7 +17,7 @@ from dumptui.core import phases
 from dumptui.core.columns import Array, Columns, Field, Schema
 from dumptui.core.jsonl import Record, Tail
 from dumptui.core.logs import Document, Log
-from dumptui.core.metrics import History
+from dumptui.core.metrics import History, step_time
 from dumptui.core.phases import Attempt, Interval, Lane, Topology, Window, topology
 from dumptui.core.streams import HOUR, MEMORY, Memory, Stream
 
@@ -108,6 +108,7 @@ class Telemetry:
         self.memory = Memory(memory)
         self.streams = {name: Stream(folder, name, Schema(fields), self.memory) for name, fields in STREAMS.items()}
         self.metrics = History(root)
+        self.step_times = Log(folder / "metrics.jsonl", step_time)
         self._topologies = Log(folder / "topology.jsonl", topology)
         self._buffer = Log(folder / "data_buffer.jsonl", buffered)
         self._meta = Document(folder / "meta.json")
@@ -123,6 +124,7 @@ class Telemetry:
             "meta": self._meta,
             "lane_catalog": self._catalog,
         }
+        self.step_times.poll()
         return {name for name, source in sources.items() if source.poll()}
 
     # Lanes -----------------------------------------------------------------------------------------------------

@@ -312,7 +312,7 @@ async def test_all_columns_and_other_trends(session: Session) -> None:
     await go(pilot, "enter", "a")
     for _ in range(30):
         app.rollout.table.action_shift(1)
-    assert table.render_line(0).text.rstrip().endswith("rank")
+    assert table.render_line(0).text.rstrip().endswith("rank   mb  opt")
     await go(pilot, "a")
     assert "rank" not in table.render_line(0).text
     await until_shown(pilot, "|Δ| over train steps")

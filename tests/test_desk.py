@@ -112,8 +112,14 @@ async def test_what_is_too_long_for_a_terminal_goes_to_a_file(tmp_path: Path, mo
             "dumptui-step-2-sample-64-conversation",
         ),
         (["5"], ["health"], "dumptui-health"),
+        (["enter", "i"], ["facts", "--step", "2", "--sample", "64"], "dumptui-step-2-sample-64-facts"),
+        (
+            ["enter", "d", "enter", "t"],
+            ["pair", "--step", "2", "--sample", "64", "--with", "65", "--words"],
+            "dumptui-step-2-sample-64-pair-65",
+        ),
     ],
-    ids=["steps", "samples", "batch", "tokens", "conversation", "health"],
+    ids=["steps", "samples", "batch", "tokens", "conversation", "health", "facts", "pair"],
 )
 async def test_what_is_exported_is_what_the_command_line_prints(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str], words: list[str], name: str
@@ -161,6 +167,69 @@ async def test_the_order_on_screen_is_the_order_of_the_file(
         rows = (tmp_path / "dumptui-step-2-samples.csv").read_text().splitlines()
         lengths = [int(row["response_length"]) for row in csv.DictReader(rows)]
     assert lengths == sorted(lengths, reverse=True) and len(set(lengths)) > 1
+
+
+async def test_a_difference_and_both_texts_are_copied(tmp_path: Path) -> None:
+    ids = {"prompt_len": 3, "response_len": 3}
+    made = [sample(0, response="a b c", tokens=[1, 2, 3, 10, 11, 12], **ids)]
+    made.append(sample(1, response="a [x] c", tokens=[1, 2, 3, 10, 99, 12], **ids))
+    write_step(tmp_path, 0, made)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter", "d", "enter")
+        await until_shown(pilot, "part at token 4")
+        await press(pilot, "y")
+        await pick(pilot, "the difference")
+        assert json.loads(app.clipboard) == {
+            "left_position": 4,
+            "left_text": " 11",
+            "right_position": 4,
+            "right_text": " 99",
+        }
+        await press(pilot, "t", "y")
+        await pick(pilot, "both")
+        assert app.clipboard == "a[- b-]{+ [x]+} c"
+        await press(pilot, "y")
+        await pick(pilot, "the second response")
+        assert app.clipboard == "a [x] c"
+        await press(pilot, ":")
+        await until_shown(pilot, "--with 1 --words")
+
+
+async def test_a_section_a_value_and_all_facts_are_copied_from_where_they_stand(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(3, status="odd", label="\x1b[2J", metadata={"source": "hotpot"})])
+    async with opened(tmp_path, size=(120, 40)) as (app, pilot):
+        await press(pilot, "i")
+        await until_shown(pilot, "everything that is dumped", "y Copy", "e Export", "? Keys")
+        await press(pilot, "home", "y")
+        await pick(pilot, "the section")
+        assert json.loads(app.clipboard)["status"] == "odd"
+        await until_shown(pilot, "copied the section")
+        await press(pilot, "y")
+        await pick(pilot, "status ")
+        assert app.clipboard == "odd"
+        await press(pilot, "y")
+        await pick(pilot, "all of it")
+        assert "metadata\n  source: hotpot\n" in app.clipboard and "label: ␛[2J" in app.clipboard
+        await press(pilot, "?")
+        await until_shown(pilot, "A sample's facts")
+        await press(pilot, "escape", "y")
+        await pick(pilot, "the section")
+
+
+async def test_a_sample_without_an_index_is_named_too(tmp_path: Path) -> None:
+    write_step(tmp_path / "run", 0, [sample(None, seed=at, response=f"the {at}") for at in range(2)], train=False)
+    async with opened(tmp_path / "run") as (app, pilot):
+        await press(pilot, "enter", "j", "i")
+        await until_shown(pilot, "sample ?.1: everything")
+        await press(pilot, ":", "y")
+        words = shlex.split(app.clipboard)
+        assert words[-1] == "?.1" and "the 1" in printed(tmp_path / "run", *words[3:])
+        await press(pilot, "escape", "d")
+        await press(pilot, "enter")
+        await until_shown(pilot, "part at")
+        await press(pilot, ":", "y")
+        words = shlex.split(app.clipboard)
+        assert words[-4:] == ["--sample", "?.1", "--with", "?"] and printed(tmp_path / "run", *words[3:])
 
 
 async def test_while_nothing_is_there_nothing_is_copied(tmp_path: Path) -> None:

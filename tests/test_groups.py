@@ -224,9 +224,26 @@ async def test_evals_and_unreadable_steps(shared: Path) -> None:
     async with opened(shared / "runs" / "multiturn", key=StepKey(2, True), size=(120, 30)) as (app, pilot):
         await go(pilot, TAB)
         await until(pilot, lambda: "set" in app.groups.table.render_line(0).text or app.groups.table.row_count > 1)
+        await until_shown(pilot, "10 unknown", "rewards are dicts: w in the Rollout pane chooses")
+        await go(pilot, "d")
+        await until_shown(pilot, "after it in the table")
+        await press(pilot, "escape")
         await go(pilot, "enter", "enter")
         await until_shown(pilot, "· eval 2")
     async with opened(shared / "runs" / "broken") as (app, pilot):
         for _ in range(len(app.run_.steps)):
             await go(pilot, TAB, "enter", "b", "escape", "less_than_sign")
         assert app.is_running
+
+
+async def test_a_reward_that_is_a_dict_is_told_by_the_number_it_was_trained_with(tmp_path: Path) -> None:
+    made = [sample(at, group_index=0, reward={"score": at, "format": 1}) for at in range(3)]
+    write_step(tmp_path, 0, made, columns={"raw_reward": [0.25, 0.75, 0.5]})
+    async with opened(tmp_path, size=(120, 40)) as (app, pilot):
+        await until_shown(pilot, "group 0: 0.25  0.75  0.50")
+        await go(pilot, TAB, "enter")
+        assert [app.groups.members.texts(at)["compared_reward"] for at in range(3)] == ["0.75", "0.50", "0.25"]
+        await go(pilot, "d")
+        await until_shown(pilot, "reward   0.75", "best")
+        await press(pilot, "enter")
+        await until_shown(pilot, "sample 0 against 1 (best) · reward 0.25 and 0.75")

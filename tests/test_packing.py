@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from dumptui.core.distribution import distributions
+from dumptui.core.facts import rows, sample_facts
 from dumptui.core.join import Step
 from dumptui.core.packing import Load, imbalance, left_out, loads, worst_imbalance
 from dumptui.core.run import StepKey
+from dumptui.core.tables import batch
 from dumptui.tui.packed import left_out_text, micro_text, shards_text
 from dumptui.tui.widgets.bars import axis, bars
 from dumptui.tui.widgets.table import Table
 from tests.reading import read, samples
 from tests.screen import text, until, until_shown
-from tests.test_app import go, opened, under_cursor
+from tests.test_app import choose, go, opened, under_cursor
 from tests.writer import Layout, sample, write_slime_v2, write_step
 
 MADE = [sample(at, prompt_len=4, response_len=length) for at, length in enumerate([6, 16, 26, 36])]  # 10 to 40 tokens
@@ -66,6 +68,31 @@ def test_micro_batches_of_a_row_wise_file_follow_its_partition(tmp_path: Path) -
     assert loads(read(tmp_path)) == [Load(50, 2, (50,), (1,)), Load(50, 2, (50,), (1,))]
 
 
+def test_each_sample_is_told_its_micro_batch_and_optimizer_step(tmp_path: Path) -> None:
+    step = rewritten(tmp_path, micro_batch_indices=[[1], [0]], num_microbatches=[1, 1])  # of rows 3 0 and 1 2
+    table = samples(step)
+    assert [(row["micro_batch"], row["optimizer_step"]) for row in table] == [(0, 0), (1, 1), (0, 0), (1, 1)]
+    assert [(row["micro_batch_tokens"], row["num_microbatches"]) for row in batch(step)] == [
+        ([10, 40], [1, 1]),
+        ([30, 20], [1, 1]),
+    ]
+    told = {row["name"]: row["value"] for row in rows(sample_facts(step, step.samples[3]))}
+    assert (told["micro-batch of the row"], told["optimizer step of the row"]) == ("1 of 2", "1 of 2")
+
+
+@pytest.mark.parametrize("dumped", [None, [[0], [2]], "text"])
+def test_a_micro_batch_that_is_not_told_is_not_guessed(tmp_path: Path, dumped: object) -> None:
+    step = rewritten(tmp_path, micro_batch_indices=dumped, num_microbatches=[1, 1])
+    assert {(row["micro_batch"], row["optimizer_step"]) for row in samples(step)} == {(None, None)}
+    assert {row["micro_batch_tokens"] for row in batch(step)} == {None}
+    assert "micro-batch of the row" not in {row["name"] for row in rows(sample_facts(step, step.samples[3]))}
+
+
+def test_a_sample_without_a_train_row_is_in_no_micro_batch(tmp_path: Path) -> None:
+    write_slime_v2(tmp_path, 0, MADE, dp=2, partition=[[3, 0], [1]])
+    assert [row["micro_batch"] for row in samples(read(tmp_path))] == [0, 0, None, 0]
+
+
 def test_imbalance_is_how_far_the_largest_is_above_the_mean() -> None:
     assert imbalance([30, 10]) == pytest.approx(0.5)
     assert imbalance([]) == imbalance([0, 0]) == 0.0
@@ -88,6 +115,16 @@ def test_what_was_left_out(tmp_path: Path) -> None:
     write_step(tmp_path, 1, made, train=False)
     step = read(tmp_path, 1)
     assert [(one.fact, len(one.positions)) for one in left_out(step, samples(step))] == [("without a train row", 8)]
+
+
+def test_of_a_file_that_cannot_be_read_nobody_knows_what_was_left_out(tmp_path: Path) -> None:
+    made = [sample(at, group_index=at // 2, response_len=2) for at in range(4)]
+    truth = write_step(tmp_path, 0, made, Layout(dp=2), partition=[[0, 1], [2, 3]], mirror=False)
+    truth.files[1].write_bytes(b"")
+    step = read(tmp_path)
+    assert [(one.fact, one.positions) for one in left_out(step, samples(step))] == [
+        ("without a train row, which a file that can't be read may hold", (2, 3))
+    ]
 
 
 def test_columns_over_unmasked_tokens(tmp_path: Path) -> None:
@@ -152,6 +189,41 @@ async def test_the_batch_pane_tells_of_packing_and_columns(demo: Path) -> None:
         await until_shown(pilot, "step 2 · trained on 32 of 32", "left out  nothing", "rollout_log_probs, ")
         await go(pilot, "v")
         await until_shown(pilot, "per-token fields")
+
+
+async def test_the_batch_pane_tells_the_micro_batch_of_each_sample(shared: Path, tmp_path: Path) -> None:
+    rewritten(tmp_path, micro_batch_indices=[[1], [0]], num_microbatches=[1, 1])
+    async with opened(tmp_path, size=(120, 40)) as (app, pilot):
+        await go(pilot, "2")
+        await until_shown(pilot, "  mb  opt ")
+        table = app.batch.query_one("#batch-samples", Table)
+        assert [table.texts(at)["micro_batch"] for at in range(4)] == ["0", "1", "0", "1"]
+        assert [table.texts(at)["optimizer_step"] for at in range(4)] == ["0", "1", "0", "1"]
+    async with opened(shared / "runs" / "plain", key=StepKey(0), size=(120, 40)) as (app, pilot):
+        await go(pilot, "2")
+        await until_shown(pilot, "  mb ")
+        texts = app.batch.query_one("#batch-samples", Table).texts(0)
+        assert texts["micro_batch"] == "-" and "optimizer_step" not in texts
+
+
+async def test_the_samples_of_the_batch_are_sorted_as_those_of_the_step_are(demo: Path) -> None:
+    async with opened(demo, key=StepKey(2), size=(120, 40)) as (app, pilot):
+        await go(pilot, "2")
+        await until_shown(pilot, "advantages, ")
+        table = app.batch.query_one("#batch-samples", Table)
+        await go(pilot, "s")
+        await until_shown(pilot, "sort the samples by")
+        await choose(pilot, "mb")
+        await until_shown(pilot, "▼mb")
+        batches = [int(table.texts(at)["micro_batch"]) for at in range(table.row_count)]
+        assert batches == sorted(batches, reverse=True) and len(set(batches)) == 4
+        await go(pilot, "S")
+        await until_shown(pilot, "▲mb")
+        await go(pilot, "tab", "tab", "n")
+        second = [at for at, row in enumerate(app.batch.samples) if row["micro_batch"] == 0][1]
+        assert table.cursor == 1 and app.rollout.current == second
+        await go(pilot, "1")
+        await until_shown(pilot, "by mb, smallest first")
 
 
 async def test_the_batch_pane_without_train_files_or_schedule(shared: Path, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from dumptui.core import difference as module
 from dumptui.core.difference import Difference, Stretch, difference
-from dumptui.core.pairs import compare, compare_words, pair, side
+from dumptui.core.pairs import compare, compare_words, pair, side, words_in
 from dumptui.core.run import StepKey
-from dumptui.tui.widgets.beside import Beside, Row, hunks, lay_out, wrap
+from dumptui.tui.widgets.beside import Beside
+from dumptui.tui.widgets.facing import Row, hunks, lay_out, wrap
 from tests.reading import read
 from tests.screen import lines, press, tab, text, until, until_shown
 from tests.test_app import choose, go, opened
@@ -92,11 +93,11 @@ def test_long_sequences_take_bounded_time(kind: str) -> None:
 
 
 def test_words_keep_blanks_and_lines() -> None:
-    found = compare_words("so  2 + 2\nis 4", "so  2 + 3\n\nis 5")
+    found = compare_words(words_in("so  2 + 2\nis 4"), words_in("so  2 + 3\n\nis 5"))
     texts = [found.left.texts[one.left] for one in found.difference.stretches if not one.same]
     assert texts == [[" 2"], [" 4"]]
     assert found.left.texts == ["so", "  2", " +", " 2", "⏎", "is", " 4"]
-    assert compare_words("", "").difference.parting is None
+    assert compare_words([], []).difference.parting is None
 
 
 def test_a_side_is_measured_as_it_is_shown() -> None:
@@ -174,6 +175,9 @@ async def test_the_first_token_where_two_samples_part(tmp_path: Path) -> None:
         await until_shown(pilot, "sample 0 against 2", "the same 6 tokens")
         await go(pilot, "n", "p", "o")
         await until_shown(pilot, "sample 1 against 0")
+        await go(pilot, "i")
+        await until_shown(pilot, "sample 1: everything that is dumped")  # of the first one
+        await go(pilot, "escape")
         await go(pilot, "enter")
         await until_shown(pilot, "sample 1 · step 0")
         await go(pilot, "escape", "escape")

@@ -162,7 +162,7 @@ async def test_hostile_text_stands_in_visibly(shared: Path) -> None:
         await go(app, pilot, "j", "j", "space")
         await until_shown(pilot, "tab⇥cr␍nl", "nul␀bel␇del␡ c1‹009b›31m line‹2028›sep")
         await go(app, pilot, "i")
-        await until_shown(pilot, "everything that is dumped of sample 1")
+        await until_shown(pilot, "sample 1: everything that is dumped")
         shown = text(app)
         assert not any(one < " " and one != "\n" for one in shown) and "\x9b" not in shown
 
@@ -203,7 +203,7 @@ async def test_i_tells_everything_in_any_pane(tmp_path: Path) -> None:
     async with opened(tmp_path, size=(100, 60)) as (app, pilot):
         for name in ("rollout", "batch", "tokens", "conversation"):
             await go(app, pilot, tab(name), "i")
-            await until_shown(pilot, "everything that is dumped of sample 0")
+            await until_shown(pilot, "sample 0: everything that is dumped")
             await go(app, pilot, "escape")
             assert app.pane == name
         await go(app, pilot, "i")
@@ -219,6 +219,22 @@ async def test_i_tells_everything_in_any_pane(tmp_path: Path) -> None:
         for words in ("train row", "loss_masks", "<int32[6]>", "a prompt", "a response"):
             assert words in pages
         assert app.screen.query_one(Blocks).has_focus
+
+
+async def test_facts_of_one_sample_after_another(demo: Path) -> None:
+    async with opened(demo, key=StepKey(2), size=(100, 40)) as (app, pilot):
+        await go(app, pilot, "enter", "enter")
+        await until_shown(pilot, "sample 64 · step 2")
+        await go(app, pilot, "i", "j", "j", "n")
+        await until_shown(pilot, "sample 65: everything that is dumped")
+        assert app.screen.query_one(Blocks).current == 2  # the same section
+        await go(app, pilot, "N")
+        await until_shown(pilot, "sample 66: everything that is dumped")
+        await go(app, pilot, "p", "p", "p", "P")
+        await until_shown(pilot, "sample 64: everything that is dumped", "no other sample of group 16 that way")
+        await go(app, pilot, "n", "escape")
+        await until_shown(pilot, "sample 65 · step 2")
+        assert app.pane == "tokens" and app.tokens.position == 1
 
 
 def test_facts_are_printed(shared: Path) -> None:

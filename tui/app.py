@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.groups import GroupsPane
     from dumptui.tui.panes.health import HealthPane
-    from dumptui.tui.panes.pair import PairPane, Partner
+    from dumptui.tui.panes.pair import PairPane
     from dumptui.tui.panes.token_view import TokenView
     from dumptui.tui.panes.tokens import TokensPane
+    from dumptui.tui.partners import Partner
     from dumptui.tui.place import Place
 
     Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
@@ -200,7 +201,7 @@ class DumpTui(SampleApp):
     def show(self, loaded: Loaded, again: bool, waited: bool) -> None:
         """Where more of the step on screen is there now, the place in it stays, or is still `waited` for."""
         self.rollout.show_step(loaded, again=again)
-        self.batch.show_step(loaded, again=again)
+        self.batch.show_step(loaded, self.rollout.right.arrangement, again=again)
         self.groups.show_step(loaded, again=again)
         if not again:
             self._leave_sample("enter on a sample opens it" if loaded.samples else "the step has no samples")
@@ -251,6 +252,20 @@ class DumpTui(SampleApp):
     def _sample_chosen(self, event: SampleChosen) -> None:
         self.live.moved(False)
         self.open_sample(event.position)
+
+    def on_batch_pane_sort_wanted(self, event: BatchPane.SortWanted) -> None:
+        if event.key is None:
+            self.rollout.ask_sort(event.columns)
+        else:
+            self.rollout.sort_by(event.key, event.more)
+
+    def on_batch_pane_reverse_wanted(self) -> None:
+        self.rollout.action_reverse()
+
+    @on(RolloutPane.Arranged)
+    def _arranged(self) -> None:
+        self.batch.sort_samples(self.rollout.right.arrangement)
+        self.batch.select_sample(self.rollout.current)
 
     def on_batch_pane_packing_wanted(self, event: BatchPane.PackingWanted) -> None:
         self.reader.pack(event.loaded)
@@ -316,9 +331,9 @@ class DumpTui(SampleApp):
     # Two samples -----------------------------------------------------------------------------------------------
 
     def action_compare(self) -> None:
-        """Ask with which sample to compare the one under the cursor: others of its group, or the one before."""
+        """Ask with which sample to compare the one under the cursor: others of its group, or those beside it."""
         from dumptui.tui.dialog import Choose
-        from dumptui.tui.panes.pair import choice_text, first_choice
+        from dumptui.tui.partners import choice_text, first_choice
 
         compared = self.pair.compared if self.pane == "pair" else None
         left = self.rollout.current if compared is None else compared.left
@@ -326,18 +341,16 @@ class DumpTui(SampleApp):
             return
         found = self._partners(left)
         if (first := first_choice(found)) is None:
-            return self.notify("the step has no other sample to compare this one with", markup=False)
+            return self.notify("there is no other sample to compare this one with", markup=False)
         records = self.rollout.right.samples
         choices = [(str(one.position), choice_text(records[one.position], one)) for one in found]
         dialog = Choose(f"compare sample {records[left]['label']} with", choices, str(first.position))
         self.push_screen(dialog, lambda chosen: None if chosen is None else self.compare(left, int(chosen)))
 
     def _partners(self, left: int) -> list[Partner]:
-        from dumptui.tui.panes.pair import partners
+        from dumptui.tui.partners import partners
 
-        order = self.rollout.order
-        at = order.index(left) if left in order else 0
-        return partners(self.groups.group_of(left), left, order[at - 1] if at else None)
+        return partners(self.groups.group_of(left), left, self.rollout.order)
 
     def compare(self, left: int, right: int) -> None:
         if self.loaded is not None:
@@ -357,10 +370,11 @@ class DumpTui(SampleApp):
         if self.pane != "pair":
             self._beside = self.pane
         self.pair.show_pair(event, self.rollout.right.samples, self._partners(event.left))
+        self.rollout.select_sample(event.left)
         self._show_pane("pair")
 
     def action_sample(self, by: int) -> None:
-        if self.pane == "pair":
+        if self.pane == "pair" and self.facts_screen is None:
             right = self.pair.next_partner(by)
             if right is not None and self.pair.compared is not None:
                 self.compare(self.pair.compared.left, right)
@@ -370,8 +384,11 @@ class DumpTui(SampleApp):
             self.go_to_sample(position)
 
     def go_to_sample(self, position: int) -> None:
-        """Another sample of the step, in the pane that is on screen or comes there."""
-        if self.pane in SAMPLE_PANES or self.wait.waiting:
+        """Another sample of the step, in the pane that is on screen or comes there, or its facts where those are."""
+        if self.facts_screen is not None:
+            self.rollout.select_sample(position)
+            self.action_facts()
+        elif self.pane in SAMPLE_PANES or self.wait.waiting:
             self.open_sample(position, self._opening if self.wait.waiting else self.pane)
         else:
             self.rollout.select_sample(position)

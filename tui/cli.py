@@ -27,8 +27,21 @@ if TYPE_CHECKING:
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
 
-VIEWS = ("steps", "samples", "groups", "batch", "tokens", "conversation", "facts", "health", "metrics", "lanes", "keys")
-SAMPLE = re.compile(r"(-?\d+)(?:\.(\d+))?")
+VIEWS = (
+    "steps",
+    "samples",
+    "groups",
+    "batch",
+    "tokens",
+    "pair",
+    "conversation",
+    "facts",
+    "health",
+    "metrics",
+    "lanes",
+    "keys",
+)
+SAMPLE = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--follow prints the steps only")
     if args.where is not None and args.print != "samples":
         parser.error("--where is for --print samples")
+    if (args.partner is not None or args.words) and args.print != "pair":
+        parser.error("--with and --words are for --print pair")
     if args.print is None and not can_draw():
         args.print = "steps"
     try:
@@ -97,7 +112,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--sample",
         type=sample_key,
         metavar="I[.K]",
-        help="Sample.index, and which of those where it repeats, from 0",
+        help="Sample.index, and which of those where it repeats, from 0; ?.K for one without an index",
     )
     parser.add_argument(
         "--pane",
@@ -111,6 +126,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
     parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
     parser.add_argument(
+        "--with", type=sample_key, metavar="J[.K]", dest="partner", help="the sample to compare with (--print pair)"
+    )
+    parser.add_argument("--words", action="store_true", help="compare words, not tokens (--print pair)")
+    parser.add_argument(
         "--where", metavar="EXPR", help="only the samples for which it holds, such as 'reward == 0 and truncated'"
     )
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep summaries under XDG_CACHE_HOME")
@@ -121,11 +140,12 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def sample_key(text: str) -> tuple[int, int]:
+def sample_key(text: str) -> tuple[int | None, int]:
+    """The index, None for `?`, and the occurrence."""
     match = SAMPLE.fullmatch(text)
     if match is None:
         raise argparse.ArgumentTypeError(f"not a sample: {text!r}; give its index, or index.occurrence")
-    return int(match[1]), int(match[2] or 0)
+    return None if match[1] == "?" else int(match[1]), int(match[2] or 0)
 
 
 def can_draw() -> bool:

@@ -167,6 +167,8 @@ SAMPLES = (
     Field("adv_std", "adv std", 7, spread, "standard deviation (n-1) of the advantages", False),
     Field("return_mean", "return", 7, fixed(3, "+"), "mean return over unmasked tokens", False),
     Field("dumped_rank", "rank", 5, whole, "rank of the first train file that holds the row", False),
+    Field("micro_batch", "mb", 3, whole, "which micro-batch of its dp shard trained it, counted from 0", False),
+    Field("optimizer_step", "opt", 3, whole, "which optimizer step of the rollout, counted from 0", False),
 )
 
 
@@ -205,8 +207,10 @@ GROUPS = (
     Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0"),
 )
 
-MEMBERS = chosen(
-    "label", "shown_reward", "response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"
+MEMBERS = (
+    *chosen("label"),
+    Field("compared_reward", "reward", 6, reward, "the trainer's raw reward where it is there, else Sample.reward"),
+    *chosen("response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
 )
 
 BATCH_FILES = (
@@ -239,6 +243,8 @@ BATCH_SAMPLES = chosen(
     "label",
     "group_index",
     "dumped_rank",
+    "micro_batch",
+    "optimizer_step",
     "raw_reward",
     "normalized_reward",
     "effective_length",

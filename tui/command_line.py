@@ -21,10 +21,9 @@ def command_line(run: Run, sheet: Sheet, reward_key: str | None) -> str:
     words = ["dumptui", str(run.root.resolve()), "--print", sheet.view]
     if sheet.key is not None:
         words += ["--eval" if sheet.key.evaluation else "--step", str(sheet.key.step)]
-    if sheet.sample is not None and sheet.sample.index is not None:
+    if sheet.sample is not None:
         words += ["--sample", sample_label(sheet.sample.index, sheet.sample.occurrence)]
-    if sheet.where:
-        words += ["--where", sheet.where]
+    words += sheet.options
     if reward_key is not None:
         words += ["--reward-key", reward_key]
     return " ".join(map(quoted, words))

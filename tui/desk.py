@@ -29,26 +29,32 @@ if TYPE_CHECKING:
 VISIT = "visit"
 ROOM_FOR_TWO = 180  # cells: 80 for the samples, 100 for the text of one
 BESIDE = ("tokens", "conversation", "pair")
-WITHOUT_SAMPLE = ("steps", "batch", "health", "groups")
+WITHOUT_SAMPLE = ("steps", "batch", "health", "groups", "pair")
 PROBLEMS, READING = 5, 15.0  # of the file of keys, how many are told at once, and for how many seconds
 PREVIEW = 60  # cells of what would be copied
+
+
+SHEET_KEYS = [
+    Binding("y", "copy", "Copy", id="desk.copy", tooltip="Copy a cell, the row, the sample's text"),
+    Binding("e", "export", "Export", id="desk.export", tooltip="Write what is on screen to a file"),
+    Binding(
+        "colon",
+        "command",
+        "Command line",
+        key_display=":",
+        show=False,
+        id="desk.command",
+        tooltip="The command line that prints what is on screen",
+    ),
+]
+"""Also those of a screen over the panes that has a sheet."""
 
 
 class Desk(ContentSwitcher):
     """Holds the panes."""
 
     BINDINGS = [
-        Binding("y", "copy", "Copy", id="desk.copy", tooltip="Copy a cell, the row, the sample's text"),
-        Binding("e", "export", "Export", id="desk.export", tooltip="Write what is on screen to a file"),
-        Binding(
-            "colon",
-            "command",
-            "Command line",
-            key_display=":",
-            show=False,
-            id="desk.command",
-            tooltip="The command line that prints what is on screen",
-        ),
+        *SHEET_KEYS,
         Binding("B", "bookmark", "Bookmark", show=False, id="desk.bookmark", tooltip="Mark this place with a note"),
         Binding(
             "apostrophe",
@@ -141,7 +147,8 @@ class Desk(ContentSwitcher):
         """What can be copied of what is on screen, each with its name."""
         from dumptui.tui.output import plain, to_json
 
-        found = [] if sheet.row is None else [("the row", to_json(sheet.row))]
+        found = [] if sheet.row is None else [(sheet.row_name, to_json(sheet.row))]
+        found += sheet.texts
         sample = None if sheet.view in WITHOUT_SAMPLE else self._sample()
         if sample is not None:
             found += [("the response", sample.response), ("the prompt", prompt(sample))]

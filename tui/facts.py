@@ -12,13 +12,18 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.facts import Fact, Section, sample_facts
+from dumptui.core.facts import Fact, Section, rows, sample_facts
 from dumptui.core.join import Step
+from dumptui.core.lifecycle import Lifecycle
 from dumptui.core.run import StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.text import cell_width, visible
 from dumptui.core.wrapping import Lines
+from dumptui.tui.desk import SHEET_KEYS, Desk
 from dumptui.tui.dialog import Dialog
+from dumptui.tui.lane import Lane
+from dumptui.tui.place import sample_label
+from dumptui.tui.sheets import Sheet
 from dumptui.tui.widgets.blocks import Blocks
 from dumptui.tui.widgets.folds import Block, Passage
 from dumptui.tui.widgets.keys import KeyLine
@@ -32,22 +37,26 @@ SHORT = 200
 
 @dataclass
 class Facts(Message):
-    """A sample and a block for each section of what is dumped of it."""
+    """A sample, the sections of what is dumped of it, and a block for each of them."""
 
     key: StepKey
     sample: Sample
+    sections: Sequence[Section]
     blocks: Sequence[Block]
 
 
-def read_facts(step: Step, position: int) -> Facts:
+def read_facts(step: Step, position: int, life: Lifecycle | None) -> Facts:
     """For the reader thread: values may be large, and some are still in their files."""
     sample = step.samples[position]
-    return Facts(step.files.key, sample, [block_of(section) for section in sample_facts(step, sample)])
+    sections = sample_facts(step, sample, life)
+    return Facts(step.files.key, sample, sections, [block_of(section) for section in sections])
 
 
 def block_of(section: Section) -> Block:
     aside = "" if section.brief else f"{len(section.facts)} value{'s' * (len(section.facts) != 1)}"
-    return Block("first", visible(section.title), aside, list(passages(section.facts)), folded=not section.brief)
+    lane = [] if section.lane is None else [Passage("plain", "", Lane.of_life(section.lane))]
+    shown = [*lane, *passages(section.facts)]
+    return Block("first", visible(section.title), aside, shown, folded=not section.brief)
 
 
 def passages(facts: Sequence[Fact]) -> Iterator[Passage]:
@@ -76,9 +85,27 @@ def lines(visible_lines: list[str]) -> Lines:
 class FactsScreen(Dialog[None]):
     """One section under the other; those that are long are folded."""
 
+    HELP = """\
+# A sample's facts
+
+Everything that is dumped of the sample. The **lifecycle** is drawn over its time, the turns numbered where they begin
+to generate, and told below it in seconds since it began.
+
+- **up** and **down** go along the sections, **space** unfolds one, **z** all; **/** searches, **;** and **,** go along
+  what was found.
+- **n** and **p** show the facts of the next and previous sample, **N** and **P** of those of its group.
+- **y** copies the section, a value of it or all; **e** writes all of it to a file; **:** shows the command line that
+  prints it.
+- **i** or **escape** goes back.
+"""
     BINDINGS = [
-        Binding("q,i,escape", "dismiss", "Leave", id="facts.leave"),
-        Binding("question_mark", "app.help", "Keys", show=False),
+        Binding("q,i,escape", "leave", "Leave", id="facts.leave"),
+        Binding("n", "app.sample(1)", "Next", id="app.next-sample"),
+        Binding("p", "app.sample(-1)", "Previous", id="app.previous-sample"),
+        Binding("N", "app.member(1)", "Next of group", show=False, id="app.next-member"),
+        Binding("P", "app.member(-1)", "Previous of group", show=False, id="app.previous-member"),
+        *SHEET_KEYS,
+        Binding("question_mark", "app.help", "Keys", key_display="?", id="app.help"),
     ]
 
     def __init__(self, facts: Facts) -> None:
@@ -92,10 +119,57 @@ class FactsScreen(Dialog[None]):
             yield KeyLine()
 
     def on_mount(self) -> None:
-        sample = self.facts.sample
-        name = (
-            "?" if sample.index is None else f"{sample.index}" + (f".{sample.occurrence}" if sample.occurrence else "")
-        )
-        self.query_one("#facts-title", Line).say(Text(f"everything that is dumped of sample {name}", "bold"))
-        self.query_one(Blocks).show(self.facts.blocks)
+        self.show(self.facts)
         self.query_one(Blocks).focus()
+
+    def show(self, facts: Facts) -> None:
+        """Those of a sample, from the section on that was the current one."""
+        blocks = self.query_one(Blocks)
+        before = self.facts.blocks[blocks.current].title if self.facts.blocks else ""
+        self.facts = facts
+        name = sample_label(facts.sample.index, facts.sample.occurrence)
+        self.query_one("#facts-title", Line).say(Text(f"sample {name}: everything that is dumped of it", "bold"))
+        blocks.show(facts.blocks, next((at for at, one in enumerate(facts.blocks) if one.title == before), 0))
+
+    def sheet(self) -> Sheet | None:
+        """The facts as `--print facts` has them; the row is the current section."""
+        key, sample, sections = self.facts.key, self.facts.sample, self.facts.sections
+        if not sections:
+            return None
+        found = rows(sections)
+        place = {**key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
+        section = sections[self.query_one(Blocks).current]
+        return Sheet(
+            "facts",
+            key,
+            {fact.name: fact.value for fact in section.facts},
+            lambda: found,
+            lambda: {**place, "rows": found},
+            sample,
+            row_name="the section",
+            texts=(("all of it", "\n".join(map(section_text, sections))),),
+        )
+
+    def action_leave(self) -> None:
+        """The help first, as in the panes."""
+        if self.query("HelpPanel"):
+            self.app.action_hide_help_panel()
+        else:
+            self.dismiss()
+
+    def action_copy(self) -> None:
+        self.desk.action_copy()
+
+    def action_export(self) -> None:
+        self.desk.action_export()
+
+    def action_command(self) -> None:
+        self.desk.action_command()
+
+    @property
+    def desk(self) -> Desk:
+        return self.app.screen_stack[0].query_one(Desk)
+
+
+def section_text(section: Section) -> str:
+    return "\n".join([section.title, *(f"  {fact.name}: {fact.value}" for fact in section.facts), ""])

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from dumptui.core import tables
+from dumptui.core.join import Step
 from dumptui.core.packing import LeftOut, Load, imbalance, worst_imbalance
 from dumptui.core.record import Record
 from dumptui.core.text import visible
+from dumptui.tui.panes.samples import count
 
 FEW = 4  # shards whose tokens are told one by one
 NAMED = 8  # samples that are named one by one
@@ -65,3 +68,29 @@ def span(numbers: Sequence[int]) -> str:
 
 def over(share: float) -> str:
     return f"{share:.1%} above the mean"
+
+
+def cp_text(row: Record) -> str:
+    return "-" if row["cp_size"] is None else f"{row['cp_rank']} of {row['cp_size']}"
+
+
+def summary(step: Step) -> Text:
+    """What was trained, from how many files, under which layout."""
+    text = Text().append(str(step.files.key), "bold")
+    if step.files.key.evaluation:
+        return text.append(" · an eval is not trained on")
+    text.append(
+        f" · trained on {step.trained} of {len(step.samples)} samples · {count(len(step.files.shards), 'file')}"
+    )
+    if step.peers:
+        sizes = sorted({peers.cp_size for peers in step.peers})
+        formats = sorted({shard.qkv_format or "format not recorded" for shard in step.shards})
+        known = "layout inferred" if any(peers.inferred for peers in step.peers) else "layout recorded"
+        text.append(
+            f": dp {len(step.peers)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}"
+        )
+    if reason := tables.train_reason(step):
+        text.append(f" · {visible(reason)}", "bold")
+    if step.orphans:
+        text.append(f" · {len(step.orphans)} train rows match no sample: {visible(step.orphans[0])}", "bold")
+    return text

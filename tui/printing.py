@@ -123,12 +123,26 @@ def print_tokens(request: Request) -> int:
 def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
     """The step and the samples asked for; of one sample, where that is enough, a step that holds it alone."""
     asked = request.args.sample
-    if asked is not None and request.key in request.run.steps and asked[1] == 0:
+    if asked is not None and asked[0] is not None and request.key in request.run.steps and asked[1] == 0:
         single = load_single(request.run.steps[request.key], asked[0])
         if single is not None:
             return single, list(single.samples)
     step = views.open_step(request.run, request.key)
     return step, list(step.samples) if asked is None else [views.find_sample(step, *asked)]
+
+
+def print_pair(request: Request) -> int:
+    from dumptui.core import pairs
+
+    args = request.args
+    if args.sample is None or args.partner is None:
+        raise DumpError("--print pair", "give the two samples with --sample I[.K] --with J[.K]")
+    step = views.open_step(request.run, request.key)
+    left, right = (views.find_sample(step, *one).position for one in (args.sample, args.partner))
+    document = pairs.document(pairs.pair(step, left, right, vocabulary(request.run)), args.words)
+    rows = document["rows"]
+    assert isinstance(rows, list)
+    return write(args, rows, {**step.files.key._asdict(), **document})
 
 
 def print_conversation(request: Request) -> int:
@@ -152,12 +166,15 @@ def print_conversation(request: Request) -> int:
 
 def print_facts(request: Request) -> int:
     from dumptui.core import facts
+    from dumptui.core.lifecycle import read_lifecycle
+    from dumptui.core.telemetry import Telemetry
 
     if request.args.sample is None:
         raise DumpError("--print facts", "give the sample with --sample I[.K]")
     step = views.open_step(request.run, request.key)
     sample = views.find_sample(step, *request.args.sample)
-    rows = facts.rows(facts.sample_facts(step, sample))
+    life = read_lifecycle(Telemetry(request.run.root), step.files.key, sample.index)
+    rows = facts.rows(facts.sample_facts(step, sample, life))
     place = {**step.files.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
     return write(request.args, rows, {**place, "rows": rows})
 
@@ -219,6 +236,7 @@ VIEWS: dict[str, Printer] = {
     "groups": print_groups,
     "batch": print_batch,
     "tokens": print_tokens,
+    "pair": print_pair,
     "conversation": print_conversation,
     "facts": print_facts,
     "health": print_health,

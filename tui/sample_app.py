@@ -11,7 +11,7 @@ from dumptui.tui.steps import StepsApp
 
 if TYPE_CHECKING:
     from dumptui.core.run import StepKey
-    from dumptui.tui.facts import Facts
+    from dumptui.tui.facts import Facts, FactsScreen
     from dumptui.tui.markdown import Drawn
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.tokens import TokensPane
@@ -38,6 +38,8 @@ class SampleApp(StepsApp):
     """The token to go to in the pane that is being opened."""
     _facts_of: tuple[StepKey, int] | None = None
     """The sample whose facts are being read."""
+    facts_screen: FactsScreen | None = None
+    """What shows facts, as long as it does: then another sample means those of that one."""
 
     @property
     def pane(self) -> str:
@@ -114,9 +116,27 @@ class SampleApp(StepsApp):
         asked, self._facts_of = self._facts_of, None
         if asked == (event.key, event.sample.position) and self.wait.waiting:
             self.wait.end()
-            from dumptui.tui.facts import FactsScreen
+            if self.facts_screen is None:
+                self._open_facts(event)
+            else:
+                self.facts_screen.show(event)
 
-            self.push_screen(FactsScreen(event))
+    def _open_facts(self, facts: Facts) -> None:
+        from dumptui.tui.facts import FactsScreen
+
+        self.facts_screen = FactsScreen(facts)
+        self.push_screen(self.facts_screen, lambda _: self._facts_left(facts.key, facts.sample.position))
+
+    def _facts_left(self, key: StepKey, position: int) -> None:
+        """The pane goes to the sample whose facts were looked at last; `position` is that of the first."""
+        self.facts_screen = None
+        if self._facts_of is not None:
+            self._facts_of = None
+            self.reader.abandon()
+            self.wait.end()
+        current = self.rollout.current
+        if self.loaded is not None and self.loaded.key == key and current not in (None, position):
+            self.go_to_sample(current)
 
     # Markdown --------------------------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Sheet:
     """Rows in the order on screen, each with every column there is of it.
 
-    `view` is the one of `--print` that prints them, `row` the one under the cursor. `rows` and `document` take long for
-    a long sample, and may read: they are for the reader thread.
+    `view` is the one of `--print` that prints them, with these `options`; `row` the one under the cursor. `rows` and
+    `document` take long for a long sample, and may read: they are for the reader thread.
     """
 
     view: str
@@ -31,7 +31,10 @@ class Sheet:
     rows: Callable[[], Sequence[Record]]
     document: Callable[[], Mapping[str, object]]
     sample: Sample | None = None
-    where: str = ""  # the filter that left these rows
+    options: tuple[str, ...] = ()
+    row_name: str = "the row"
+    texts: tuple[tuple[str, str], ...] = ()  # what else can be copied, each with its name
+    suffix: str = ""  # of the name of a file, behind the view
 
     @property
     def name(self) -> str:
@@ -39,12 +42,12 @@ class Sheet:
         at = [] if self.key is None else [str(self.key).replace(" ", "-")]
         index = [] if self.sample is None else [f"sample-{'x' if self.sample.index is None else self.sample.index}"]
         what = [] if index and self.view == "tokens" else [self.view]
-        return "-".join(["dumptui", *at, *index, *what])
+        return "-".join(["dumptui", *at, *index, *what, *filter(None, [self.suffix])])
 
 
 @runtime_checkable
 class Sheeted(Protocol):
-    """A pane that gives its rows as they are in core."""
+    """A pane, or a screen over them, that gives its rows as they are in core."""
 
     def sheet(self) -> Sheet | None: ...
 
@@ -53,11 +56,14 @@ def table_sheet(view: str, key: StepKey | None, rows: Sequence[Record], at: int,
     def document() -> Mapping[str, object]:
         return {**(key._asdict() if key is not None else {}), "rows": list(rows)}
 
-    return Sheet(view, key, rows[at] if at < len(rows) else None, lambda: rows, document, where=where)
+    row, options = rows[at] if at < len(rows) else None, ("--where", where) if where else ()
+    return Sheet(view, key, row, lambda: rows, document, options=options)
 
 
 def sheet_of(app: DumpTui) -> Sheet | None:
-    """What the pane on screen shows; of a pane that doesn't tell, the cells of the table that has the focus."""
+    """What the screen or the pane on it shows; where neither tells, the cells of the table that has the focus."""
+    if isinstance(app.screen, Sheeted):
+        return app.screen.sheet()
     if app.pane == "tokens":
         return sample_sheet(app)
     if app.pane == "conversation":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from rich.text import Text
@@ -13,13 +14,14 @@ from textual.message import Message
 
 from dumptui.core import tables
 from dumptui.core.distribution import Distribution
-from dumptui.core.join import Step
 from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded, Packed
-from dumptui.tui.packed import left_out_text, micro_text, shards_text
-from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, sample_records, sample_style
+from dumptui.tui.arrangement import Arrangement
+from dumptui.tui.columns import Field
+from dumptui.tui.packed import cp_text, left_out_text, micro_text, shards_text, summary
+from dumptui.tui.panes.samples import SampleChosen, SampleMoved, sample_records, sample_style
 from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.bars import Bars
 from dumptui.tui.widgets.line import Line
@@ -41,15 +43,21 @@ What the trainer wrote of the step: its files, and the trained samples with thei
   context-parallel ranks.
 - **tokens** are prompt and response tokens of a shard's samples. Data-parallel ranks wait for the one with most, so
   what it has above the mean is time lost; with several optimizer steps that of the worst is told as well.
+- **mb** of a sample is its micro-batch in its shard, **opt** the optimizer step where there are several, both counted
+  from 0 as ranks are; `-` where the dump doesn't say.
 - **left out** are the samples that nothing was learnt from, with what the dump says of them.
 - The **columns** are over all unmasked tokens of the step; the bars show how the values of the one under the cursor are
   distributed, from their 0.5 to their 99.5 percentile, what is beyond them in the outermost bars.
 - **raw** is the trainer's reward of a sample, **norm** the same after group normalisation.
+- **s** sorts the samples by a column, here and in the Rollout pane (with **space**, behind the columns chosen before),
+  **S** turns the order round; a click on a column's label does both.
 - **v** shows the columns large. **enter** on a sample opens its tokens; **tab** goes between the tables; **escape**
   goes back.
 """
 
     BINDINGS = [
+        Binding("s", "sort", "Sort", id="batch.sort"),
+        Binding("S", "reverse", "Reverse", show=False, id="batch.reverse"),
         Binding("v", "columns", "Columns", id="batch.columns", tooltip="The per-token columns large, or all again"),
     ]
 
@@ -59,8 +67,20 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
         loaded: Loaded
 
+    @dataclass
+    class SortWanted(Message):
+        """By one of these columns, or by `key`; `more` to sort by it behind the others."""
+
+        columns: list[str]
+        key: str | None = None
+        more: bool = False
+
+    class ReverseWanted(Message):
+        """The order turned round."""
+
     def __init__(self) -> None:
         super().__init__(id="batch")
+        self._arrangement = Arrangement()
         self.files: list[Record] = []
         self.trained: list[int] = []
         self.samples: list[Record] = []
@@ -79,7 +99,8 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         yield Bars(id="batch-bars")
         yield Table(id="batch-samples", empty="reading the step")
 
-    def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
+    def show_step(self, loaded: Loaded, arrangement: Arrangement, *, again: bool = False) -> None:
+        """The samples that were trained stand in the order that those of the step have elsewhere."""
         self.files = [
             {
                 **row,
@@ -89,7 +110,6 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             for row in tables.batch(loaded.step)
         ]
         self.samples = sample_records(loaded)
-        self.trained = [at for at, row in enumerate(self.samples) if row["trained"]]
         self.query_one("#batch-title", Line).say(summary(loaded.step))
         self._say_empty("no train files in this step", "no sample has train data")
         self.query_one("#files", Table).show(
@@ -99,13 +119,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             style=lambda at: None if self.files[at]["state"] == "ok" else "bad",
             keep_cursor=again,
         )
-        self.query_one("#batch-samples", Table).show(
-            [field.column for field in columns.BATCH_SAMPLES],
-            len(self.trained),
-            lambda at: columns.cells(columns.BATCH_SAMPLES, self.samples[self.trained[at]]),
-            style=lambda at: sample_style(self.samples[self.trained[at]]),
-            keep_cursor=again,
-        )
+        self.sort_samples(arrangement, keep_cursor=again)
         self._show_file(self.query_one("#files", Table).cursor)
         self._loaded = loaded
         if not again:
@@ -114,6 +128,19 @@ What the trainer wrote of the step: its files, and the trained samples with thei
                 self.query_one(name, Line).say("")
         if self.display:
             self._want_packing()
+
+    def sort_samples(self, arrangement: Arrangement, *, keep_cursor: bool = False) -> None:
+        self._arrangement = arrangement
+        self.trained = arrangement.order(self.samples, {at for at, row in enumerate(self.samples) if row["trained"]})
+        shown = sample_fields(self.samples)
+        self.query_one("#batch-samples", Table).show(
+            [field.column for field in shown],
+            len(self.trained),
+            lambda at: columns.cells(shown, self.samples[self.trained[at]]),
+            style=lambda at: sample_style(self.samples[self.trained[at]]),
+            sort=arrangement.sort,
+            keep_cursor=keep_cursor,
+        )
 
     # Packing and columns ---------------------------------------------------------------------------------------
 
@@ -158,6 +185,16 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         one = self.columns[at]
         label = f"{one.name}, {one.count:,} tokens" if one.bins else f"{one.name}: {one.reason or 'no value'}"
         bars.show(one.bins, one.ends, label)
+
+    def action_sort(self) -> None:
+        self.post_message(self.SortWanted([field.key for field in sample_fields(self.samples)]))
+
+    def action_reverse(self) -> None:
+        self.post_message(self.ReverseWanted())
+
+    @on(Table.HeaderClicked, "#batch-samples")
+    def _header_clicked(self, event: Table.HeaderClicked) -> None:
+        self.post_message(self.SortWanted([], event.key, event.more))
 
     def action_columns(self) -> None:
         self.toggle_class("-columns")
@@ -220,27 +257,8 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self._want_packing()
 
 
-def cp_text(row: Record) -> str:
-    return "-" if row["cp_size"] is None else f"{row['cp_rank']} of {row['cp_size']}"
-
-
-def summary(step: Step) -> Text:
-    """What was trained, from how many files, under which layout."""
-    text = Text().append(str(step.files.key), "bold")
-    if step.files.key.evaluation:
-        return text.append(" · an eval is not trained on")
-    text.append(
-        f" · trained on {step.trained} of {len(step.samples)} samples · {count(len(step.files.shards), 'file')}"
-    )
-    if step.peers:
-        sizes = sorted({peers.cp_size for peers in step.peers})
-        formats = sorted({shard.qkv_format or "format not recorded" for shard in step.shards})
-        known = "layout inferred" if any(peers.inferred for peers in step.peers) else "layout recorded"
-        text.append(
-            f": dp {len(step.peers)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}"
-        )
-    if reason := tables.train_reason(step):
-        text.append(f" · {visible(reason)}", "bold")
-    if step.orphans:
-        text.append(f" · {len(step.orphans)} train rows match no sample: {visible(step.orphans[0])}", "bold")
-    return text
+def sample_fields(rows: Sequence[Record]) -> list[Field]:
+    """The columns of the samples, but for those that say nothing here: of one optimizer step, or of no value."""
+    hidden = {"optimizer_step"} if len({row["optimizer_step"] for row in rows} - {None}) < 2 else set()
+    hidden |= {"ref_entropy_mean"} if all(row["ref_entropy_mean"] is None for row in rows) else set()
+    return [field for field in columns.BATCH_SAMPLES if field.key not in hidden]

@@ -8,21 +8,19 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
-from dumptui.core.groups import Group, mean_passes
+from dumptui.core.groups import Group
 from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.dialog import ChooseMore
+from dumptui.tui.group_words import facts, group_cells, group_label, group_record, title
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, prompt_text, sample_records, sample_style
 from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.strip import finite_range, reward_strip
+from dumptui.tui.widgets.strip import finite_range
 from dumptui.tui.widgets.table import Table
-
-# What cover only a part of a group where a member has no reward.
-OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
 
 
 class GroupsPane(Horizontal):
@@ -247,57 +245,3 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
 
     def action_reverse(self) -> None:
         self._arrange(self._arrangement.reversed())
-
-
-def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
-    shown = {
-        "label": group.row["group_index"],
-        "strip": reward_strip(group.rewards, group.binary, ends, STRIP),
-        "spread": group.spread,
-        "rewarded": group.rewarded,
-        "reward_mean": group.mean,
-        "reward_std": group.std,
-        "pass_at_1": group.passes.get(1),
-        "pass_at_k": group.passes.get(group.rewarded),
-    }
-    return {**group.row, **shown}
-
-
-STRIP = next(field.width for field in columns.GROUPS if field.key == "strip")
-
-
-def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
-    found = columns.cells(fields, record)
-    if record["rewarded"] == record["n"]:
-        return found
-    partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, found, strict=True)]
-    return ["~" * part + cell for part, cell in zip(partial, found, strict=True)]
-
-
-def group_label(row: Record) -> str:
-    label = columns.whole(row["group_index"])
-    return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
-
-
-def title(loaded: Loaded, groups: list[Group]) -> Text:
-    """The step's groups in a line: how many teach nothing, and pass@k over them."""
-    text = Text().append(str(loaded.key), "bold")
-    text.append(f" · {count(len(loaded.samples), 'sample')} in {count(len(groups), 'group')}")
-    spreads = [group.spread for group in groups]
-    comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
-    text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
-    for word in ("single", "unknown"):
-        text.append(f", {spreads.count(word)} {word}" * (word in spreads))
-    return text.append(passes_text(mean_passes(groups)))
-
-
-def facts(group: Group, prompt: str) -> Text:
-    text = Text().append(f"group {group_label(group.row)}", "bold")
-    if group.rewarded < len(group.members):
-        text.append(f" · {group.rewarded} of {count(len(group.members), 'reward')}", "bold")
-    text.append(passes_text(group.passes)).append("   prompt ", "bold")
-    return text.append(visible(" ".join(prompt[:2000].split())))
-
-
-def passes_text(passes: dict[int, float]) -> str:
-    return "".join(f" · pass@{k} {value:.2f}" for k, value in passes.items())

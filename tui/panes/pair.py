@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from rich.text import Text
 from textual import on
@@ -13,7 +12,8 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.groups import Group
+from dumptui.core import pairs
+from dumptui.core.difference import Stretch
 from dumptui.core.pairs import Comparison, Pair
 from dumptui.core.record import Record
 from dumptui.core.text import clip, visible
@@ -21,19 +21,15 @@ from dumptui.core.view import SampleView
 from dumptui.tui import columns
 from dumptui.tui.answers import Compared
 from dumptui.tui.panes.samples import SampleChosen
+from dumptui.tui.partners import Partner
+from dumptui.tui.place import sample_label
+from dumptui.tui.sheets import Sheet
 from dumptui.tui.widgets.beside import Beside
 from dumptui.tui.widgets.line import Line
 
 # What is told of the tokens where two samples part, and under which name.
 TOLD = {"train_log_probs": "trainer", "rollout_log_probs": "engine", "lp_diff": "Δ", "entropy": "H"}
 LONGEST = 24  # cells of a token's text
-
-
-class Partner(NamedTuple):
-    """A sample to compare another one with, and what it is to that one."""
-
-    position: int
-    role: str
 
 
 class PairPane(Vertical):
@@ -47,6 +43,7 @@ long passages of it are folded.
 
 - **]** and **[** go to the next difference and back: the first tokens that differ are marked, and told of below.
 - **t** compares the words of the responses instead of the tokens: the same text in other tokens is no difference then.
+- **y** copies a difference or all of both, **e** writes them to a file, a row for each two tokens or words.
 - **n** and **p** compare the first sample with the next and previous one of its group, **o** exchanges the two.
 - **enter** opens the tokens of the first one; **escape** goes back.
 """
@@ -85,9 +82,12 @@ long passages of it are folded.
 
     @property
     def comparison(self) -> Comparison | None:
-        if self.pair is None:
-            return None
-        return self.pair.words if self.by_words else self.pair.tokens
+        return None if self.pair is None else self.pair.comparison(self.by_words)
+
+    @property
+    def differences(self) -> list[Stretch]:
+        stretches = () if self.comparison is None else self.comparison.difference.stretches
+        return [one for one in stretches if not one.same]
 
     def show_pair(self, compared: Compared, records: Sequence[Record], partners: list[Partner]) -> None:
         """`records` are the rows of the step's samples, `partners` what else the first sample can be compared with."""
@@ -118,7 +118,7 @@ long passages of it are folded.
         """What stands at the start of a difference, on both sides."""
         if self.pair is None or self.comparison is None:
             return
-        found = [one for one in self.comparison.difference.stretches if not one.same]
+        found = self.differences
         lines = (Text(), Text())
         if found:
             at, to = found[index].left.start, found[index].right.start
@@ -133,6 +133,31 @@ long passages of it are folded.
             return text.append_text(token_text(view, at))
         texts = (self.comparison.left if sign == "-" else self.comparison.right).texts
         return text.append(f"word {at} {quoted(texts[at])}" if at < len(texts) else f"ends after {at} words")
+
+    def sheet(self) -> Sheet | None:
+        """Both as rows, as `--print pair` has them; the row is the current difference."""
+        if self.compared is None:
+            return None
+        compared, words = self.compared, self.by_words
+        found, [left, right] = compared.pair, [view.sample for view in (compared.pair.left, compared.pair.right)]
+        partner = sample_label(right.index, right.occurrence)
+        at, differences = self.query_one(Beside).cursor, self.differences
+        return Sheet(
+            "pair",
+            compared.key,
+            pairs.difference_row(found, words, differences[at]) if differences else None,
+            lambda: list(pairs.rows(found, words)),
+            lambda: {**compared.key._asdict(), **pairs.document(found, words)},
+            left,
+            options=("--with", partner, *(["--words"] if words else [])),
+            row_name="the difference",
+            texts=(
+                ("both, differences marked", pairs.marked_text(found, words)),
+                ("the first response", left.response),
+                ("the second response", right.response),
+            ),
+            suffix=partner,
+        )
 
     # Keys ------------------------------------------------------------------------------------------------------
 
@@ -158,35 +183,6 @@ long passages of it are folded.
             self.post_message(SampleChosen(self.compared.left))
 
 
-# What else there is to compare with -----------------------------------------------------------------------------
-
-
-def partners(group: Group | None, position: int, before: int | None) -> list[Partner]:
-    """The other members of a sample's group, the best first, and the sample `before` it in the table."""
-    found = [Partner(at, role(group, at)) for at in group.members if at != position] if group is not None else []
-    if before is not None and before not in [one.position for one in found]:
-        found.append(Partner(before, "before it in the table"))
-    return found
-
-
-def role(group: Group, position: int) -> str:
-    """What a member is of its group; where all rewards are equal none is the best."""
-    roles = {} if group.spread else {group.median: "median", group.best: "best", group.worst: "worst"}
-    return roles.get(position, "")
-
-
-def first_choice(found: Sequence[Partner]) -> Partner | None:
-    """The best of the group, or the worst for the best one itself."""
-    by_role = {one.role: one for one in reversed(found)}
-    ranked = (by_role.get(word) for word in ("best", "worst"))
-    return next((one for one in ranked if one is not None), found[0] if found else None)
-
-
-def choice_text(record: Record, one: Partner) -> str:
-    reward = columns.reward(record["shown_reward"])
-    return f"{visible(str(record['label'])):>8}  reward {reward:>6}  len {record['response_length']:>6}  {one.role}"
-
-
 # Texts ----------------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +190,7 @@ def title(left: Record, right: Record, found: Sequence[Partner]) -> Text:
     text = Text().append(f"sample {visible(str(left['label']))} against {visible(str(right['label']))}", "bold")
     told = [one.role for one in found if one.position == right["position"]]
     text.append(f" ({told[0]})" if told and told[0] else "")
-    rewards = [columns.reward(one["shown_reward"]) for one in (left, right)]
+    rewards = [columns.reward(one["compared_reward"]) for one in (left, right)]
     text.append(f" · reward {rewards[0]} and {rewards[1]}")
     return text.append(f" · {left['response_length']} and {right['response_length']} response tokens")
 

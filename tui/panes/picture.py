@@ -94,5 +94,5 @@ class Picture(Vertical):
 
 def point_text(row: Record) -> Text:
     text = Text(f"sample {visible(str(row['label']))}", "bold")
-    text.append(f"  reward {columns.reward(row['shown_reward'])}  len {row['response_length']}")
+    text.append(f"  reward {columns.reward(row['compared_reward'])}  len {row['response_length']}")
     return text.append(f"  |Δ| {columns.fixed(4)(row['mean_abs_lp_diff'])}  {row['flags']}".rstrip())

@@ -83,6 +83,9 @@ and **G** goes to the oldest.
     class StepChosen(Message):
         key: StepKey
 
+    class Arranged(Message):
+        """The samples are sorted otherwise."""
+
     @dataclass
     class RewardKeyChosen(Message):
         """Which entry of rewards that are dicts counts as the reward."""
@@ -214,9 +217,9 @@ and **G** goes to the oldest.
 
     @on(SamplesSide.SortedBy)
     def _sorted_by(self, event: SamplesSide.SortedBy) -> None:
-        self._sort_by(event.key, event.more)
+        self.sort_by(event.key, event.more)
 
-    def _sort_by(self, key: str | None, more: bool) -> None:
+    def sort_by(self, key: str | None, more: bool) -> None:
         if key is not None:
             before = self.right.arrangement
             self._rearrange(before.then_by(key) if more else before.sorted_by(key))
@@ -224,10 +227,15 @@ and **G** goes to the oldest.
     def _rearrange(self, arrangement: Arrangement) -> None:
         self.right.rearrange(arrangement, top=True)
         self.memory.keep_sort(arrangement.sort)
+        self.post_message(self.Arranged())
 
     def action_sort(self) -> None:
-        dialog = choose_sort(self.right.shown, self.right.arrangement.sort)
-        self.app.push_screen(dialog, lambda key: self._sort_by(key, dialog.more))
+        self.ask_sort(self.right.shown)
+
+    def ask_sort(self, shown: columns.Shown) -> None:
+        """By one of the columns that are shown, here or in another table of the same samples."""
+        dialog = choose_sort(shown, self.right.arrangement.sort)
+        self.app.push_screen(dialog, lambda key: self.sort_by(key, dialog.more))
 
     def action_reverse(self) -> None:
         self._rearrange(self.right.arrangement.reversed())

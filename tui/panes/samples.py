@@ -38,14 +38,19 @@ class SampleMoved(Message):
 
 def sample_records(loaded: Loaded) -> list[Record]:
     """The rows of the samples table with what only the screen shows."""
+    from dumptui.core.groups import known_rewards
+
     times = Counter(row["sample_index"] for row in loaded.samples)
+    rewards = known_rewards(loaded.samples, loaded.key.evaluation)
     records = []
     for position, (row, sample) in enumerate(zip(loaded.samples, loaded.step.samples, strict=True)):
         index = "?" if sample.index is None else sample.index
+        own = sample.reward if row["reward"] is None else row["reward"]
         shown = {
             "position": position,
             "label": f"{index}.{sample.occurrence}" if times[sample.index] > 1 else index,
-            "shown_reward": sample.reward if row["reward"] is None else row["reward"],
+            "shown_reward": own,
+            "compared_reward": own if rewards[position] is None else rewards[position],
             "flags": flags(row, loaded.key.evaluation),
         }
         records.append({**row, **shown})
@@ -106,7 +111,9 @@ def group_line(group: Record | None, samples: Sequence[Record], prompt: str) -> 
     """The prompt group at a glance: its members' rewards, whether they differ, and the prompt."""
     text = Text()
     if group is not None and group["group_index"] is not None:
-        rewards = [columns.reward(one["shown_reward"]) for one in samples if one["group_index"] == group["group_index"]]
+        rewards = [
+            columns.reward(one["compared_reward"]) for one in samples if one["group_index"] == group["group_index"]
+        ]
         text.append(f"group {group['group_index']}: ", "bold")
         text.append("  ".join(rewards[:MANY]) + "  …" * (len(rewards) > MANY))
         spread = "zero-std: unknown" if group["reward_mean"] is None else "zero-std" if group["zero_std"] else ""

@@ -16,7 +16,6 @@ from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip, visible
@@ -28,7 +27,7 @@ INDENT = 2
 SEARCH_HINT = "in any case; an empty one ends the search"
 
 
-class Blocks(Wheel, ScrollView, can_focus=True, inherit_bindings=False):
+class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     """Blocks one under the other, one of them current.
 
     | what | looks |

@@ -10,10 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from dumptui.tui.widgets.shaded import ShadedText
-from dumptui.tui.widgets.wheel import Wheel
 
 
-class Heatmap(Wheel, ShadedText, can_focus=True, inherit_bindings=False):
+class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
     """Shaded text to go through token by token and line by line."""
 
     ALLOW_SELECT = False

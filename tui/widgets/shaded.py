@@ -16,7 +16,6 @@ from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip
@@ -35,9 +34,10 @@ from dumptui.tui.widgets.looks import (
     looks,
     shade_styles,
 )
+from dumptui.tui.widgets.wheel import Wheel
 
 
-class ShadedText(ScrollView):
+class ShadedText(Wheel):
     """Token text shaded by a statistic, one of its tokens under a cursor.
 
     A line breaks after a token with a newline in it (shown as `⏎`); a token wider than the pane is cut with

@@ -15,7 +15,6 @@ from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip, visible
@@ -81,7 +80,7 @@ class TableMessage(Message):
         return self.table
 
 
-class Table(Wheel, ScrollView, can_focus=True, inherit_bindings=False):
+class Table(Wheel, can_focus=True, inherit_bindings=False):
     """Rows under a header, with a cursor.
 
     The first column stays while left and right move the others by whole columns; `‹` and `›` in the header

@@ -1,14 +1,19 @@
-"""The mouse wheel over a widget that scrolls by lines of its own."""
+"""What widgets that scroll by lines of their own have in common: the mouse wheel and the bar."""
 
 from __future__ import annotations
 
 from textual import events
+from textual.scroll_view import ScrollView
 
 LINES = 3  # a notch
 
 
-class Wheel:
-    """To stand before the widget's own base class, whose scrolling it takes the place of."""
+class Wheel(ScrollView):
+    """Takes the place of the scrolling of ScrollView."""
+
+    def on_mount(self) -> None:
+        """Textual makes the bar when it is first shown, and forgets to draw what changes until that bar is mounted."""
+        _ = self.vertical_scrollbar
 
     def wheel(self, event: events.MouseEvent, lines: int) -> None:
         """Scroll down by so many lines, up where they are negative."""

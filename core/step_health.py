@@ -1,0 +1,146 @@
+"""What is missing, partial, unreadable or contradictory in one step, by what its files tell when they are read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.finding import Finding, Level, count
+from dumptui.core.join import Step, load, read_shards
+from dumptui.core.mirror import mirror_index
+from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
+from dumptui.core.run import StepFiles, StepKey, is_young
+
+_CHUNK = 64  # samples gathered at once: bounds the memory of a step of long responses
+
+
+def read(files: StepFiles, missing: Ranks, seen: set[str]) -> Iterator[Finding]:
+    """Read a step and say what is wrong with it. `seen` keeps what is told of a run only once."""
+    yield from _torn(files)
+    try:
+        step = load(files)
+    except DumpError as error:
+        found = [error] if files.rollout is not None else []
+        yield from (_unreadable(files.key, error) for error in found + read_shards(files, None)[1])
+        return
+    if step.rollout_problem is not None and files.rollout is not None:
+        problem = f"{step.rollout_problem.problem}; read from its parquet mirror instead"
+        yield Finding("error", problem, files.key, files.rollout.path)
+    yield from _mirror(step)
+    yield from (_unreadable(files.key, error) for error in step.broken)
+    yield from _contents(step)
+    yield from _coverage(step, missing)
+    yield from _fields(step)
+    layout = None if missing or step.broken else describe_layout(step)
+    if layout is not None and layout not in seen:
+        seen.add(layout)
+        written = f"train files of {in_words(ranks_of(files))}" if ranks_of(files) else "one train file a step"
+        yield Finding("info", f"layout: {layout}; {written}", files.key)
+
+
+def _unreadable(key: StepKey, error: DumpError) -> Finding:
+    return Finding("info" if isinstance(error, BeingWritten) else "error", error.problem, key, Path(error.path))
+
+
+def _mirror(step: Step) -> Iterator[Finding]:
+    mirror = step.files.mirror
+    if mirror is None or step.rollout.path == mirror.path:
+        return
+    try:
+        mirrored = list(mirror_index(mirror.path).iter_rows())
+    except DumpError as error:
+        yield _unreadable(step.files.key, error)
+        return
+    if mirrored != [(one.index, one.response_length, one.total_length) for one in step.samples]:
+        yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
+
+
+def _torn(files: StepFiles) -> Iterator[Finding]:
+    if files.trajectory is not None and files.trajectory.size and not is_young(files.trajectory.path):
+        try:
+            with open(files.trajectory.path, "rb") as lines:
+                lines.seek(-1, os.SEEK_END)
+                torn = lines.read(1) != b"\n"
+        except OSError as error:
+            yield Finding("error", f"can't be read: {error.strerror}", files.key, files.trajectory.path)
+            return
+        if torn:
+            yield Finding("warning", "its last line is cut", files.key, files.trajectory.path)
+
+
+def _contents(step: Step) -> Iterator[Finding]:
+    """Where the content of a file contradicts its name, the rollout file, or the other files."""
+    key = step.files.key
+    if step.rollout_problem is None:
+        yield from (Finding("error", note, key, step.rollout.path) for note in step.rollout.notes)
+    if not step.samples:
+        yield Finding("info", "holds no samples", key, step.rollout.path)
+    notes = dict.fromkeys((shard.path, note) for shard in step.shards for note in shard.notes)
+    yield from (Finding("error", note, key, path) for path, note in notes)
+    for shard in step.shards:
+        if shard.path.stem.isdecimal() and "format_version" not in shard.file.root:
+            yield Finding("warning", "no rank in its name: ranks may have overwritten each other", key, shard.path)
+    if step.orphans:
+        yield Finding("error", f"{count(len(step.orphans), 'train row')} without a sample: {step.orphans[0]}", key)
+    yield from _sample_notes(step)
+
+
+def _sample_notes(step: Step) -> Iterator[Finding]:
+    told = Counter(note for sample in step.samples for note in sample.notes if note not in step.rollout.notes)
+    for note, number in told.items():
+        yield Finding("warning", f"{count(number, 'sample')}: {note}", step.files.key, step.rollout.path)
+
+
+def _coverage(step: Step, missing: Ranks) -> Iterator[Finding]:
+    key, all_samples, lost = step.files.key, len(step.samples), _lost(step, missing)
+    if step.trained < all_samples and step.files.shards and not key.evaluation:
+        why = ", ".join(lost) or "the others were dropped by the schedule"
+        have = f"{step.trained} of {all_samples} samples have train data"
+        yield Finding("warning" if lost else "info", f"{have}: {why}", key)
+    for shard in step.shards:
+        held = _length(shard.columns.get("raw_reward"))
+        if held > all_samples or (held not in (0, all_samples, step.trained) and not lost):
+            yield Finding("error", f"raw_reward has {held} entries for {all_samples} samples", key, shard.path)
+
+
+def _lost(step: Step, missing: Ranks) -> list[str]:
+    """Why samples may lack their train row, other than that they were not trained on."""
+    states = Counter(error.state for error in step.broken)
+    shards = Counter({"missing": len(missing)}) + states
+    lost = [f"{count(number, 'shard')} {what}" for what, number in shards.items()]
+    return lost + ([f"{count(len(step.orphans), 'row')} of other samples"] if step.orphans else [])
+
+
+def _length(column: object) -> int:
+    return len(column) if isinstance(column, (list, tuple)) else 0
+
+
+def _fields(step: Step) -> Iterator[Finding]:
+    """Per reason, the fields that are not whole and in how many samples."""
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    first: dict[tuple[str, str], str] = {}
+    for name, state, reason in _states(step):
+        same = state, re.sub(r"\d+", "", reason)
+        counts[same][name] += 1
+        first.setdefault(same, reason)
+    for same, fields in counts.items():
+        level: Level = "warning" if same[0] == "partial" else "error"
+        extent = f"{same[0]} in {max(fields.values())} of {count(len(step.samples), 'sample')}"
+        yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
+
+
+def _states(step: Step) -> Iterator[tuple[str, str, str]]:
+    """(field, state, reason) of everything that is partial or unreadable."""
+    names = [name for name in step.fields if name not in ("lp_diff", "imp_ratio")]
+    for start in range(0, len(step.samples), _CHUNK):
+        chunk = np.arange(start, min(start + _CHUNK, len(step.samples)))
+        for flat in (step.masks(chunk), *(step.gather(name, chunk) for name in names)):
+            for state, reason in zip(flat.states, flat.reasons, strict=True):
+                if state in ("partial", "unreadable"):
+                    yield flat.name, state, reason or ""

@@ -1,0 +1,72 @@
+"""Prompt groups in cells and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from dumptui.core.groups import Group, mean_passes
+from dumptui.core.record import Record
+from dumptui.core.text import visible
+from dumptui.tui import columns
+from dumptui.tui.answers import Loaded
+from dumptui.tui.panes.samples import count
+from dumptui.tui.widgets.strip import reward_strip
+
+OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
+"""What covers only a part of a group where a member has no reward."""
+STRIP = next(field.width for field in columns.GROUPS if field.key == "strip")
+
+
+def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
+    shown = {
+        "label": group.row["group_index"],
+        "strip": reward_strip(group.rewards, group.binary, ends, STRIP),
+        "spread": group.spread,
+        "rewarded": group.rewarded,
+        "reward_mean": group.mean,
+        "reward_std": group.std,
+        "pass_at_1": group.passes.get(1),
+        "pass_at_k": group.passes.get(group.rewarded),
+    }
+    return {**group.row, **shown}
+
+
+def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
+    found = columns.cells(fields, record)
+    if record["rewarded"] == record["n"]:
+        return found
+    partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, found, strict=True)]
+    return ["~" * part + cell for part, cell in zip(partial, found, strict=True)]
+
+
+def group_label(row: Record) -> str:
+    label = columns.whole(row["group_index"])
+    return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
+
+
+def title(loaded: Loaded, groups: list[Group]) -> Text:
+    """The step's groups in a line: how many teach nothing, and pass@k over them."""
+    text = Text().append(str(loaded.key), "bold")
+    text.append(f" · {count(len(loaded.samples), 'sample')} in {count(len(groups), 'group')}")
+    spreads = [group.spread for group in groups]
+    comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
+    text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
+    for word in ("single", "unknown"):
+        text.append(f", {spreads.count(word)} {word}" * (word in spreads))
+    if spreads and not comparable and any(isinstance(one.reward, Mapping) for one in loaded.step.samples):
+        text.append(" · rewards are dicts: w in the Rollout pane chooses an entry", "bold")
+    return text.append(passes_text(mean_passes(groups)))
+
+
+def facts(group: Group, prompt: str) -> Text:
+    text = Text().append(f"group {group_label(group.row)}", "bold")
+    if group.rewarded < len(group.members):
+        text.append(f" · {group.rewarded} of {count(len(group.members), 'reward')}", "bold")
+    text.append(passes_text(group.passes)).append("   prompt ", "bold")
+    return text.append(visible(" ".join(prompt[:2000].split())))
+
+
+def passes_text(passes: dict[int, float]) -> str:
+    return "".join(f" · pass@{k} {value:.2f}" for k, value in passes.items())
