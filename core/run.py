@@ -127,6 +127,15 @@ class Run:
         run._sort()
         return run
 
+    def files(self, key: StepKey) -> StepFiles:
+        """Those of a step. Raises DumpError for one that is not there, saying which are."""
+        if key not in self.steps:
+            kind = "eval" if key.evaluation else "train"
+            there = [str(one.step) for one in self.steps if one.evaluation == key.evaluation]
+            has = f"it has {there[0]} to {there[-1]}" if there else f"it has no {kind} steps"
+            raise DumpError(self.root, f"no {key}: {has}")
+        return self.steps[key]
+
     @property
     def tokenizer(self) -> Path:
         return self.root / "tokenizer" / "tokenizer.json"

@@ -32,7 +32,7 @@ class Summaries:
 
     def samples(self, key: StepKey) -> list[Record]:
         """The samples table of a step. Raises DumpError."""
-        files = self.run.steps[key]
+        files = self.run.files(key)
         name, stamp = f"samples-{key}", self._stamp(files)
         kept = self._cache.load(name)
         if kept.get("stamp") == stamp:

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.live import data_line
@@ -52,7 +51,7 @@ def forget(root: Path, step: int) -> None:
 @asynccontextmanager
 async def live(root: Path, key: StepKey | None = None) -> AsyncIterator[tuple[DumpTui, Pilot[None]]]:
     run = Run.open(root)
-    app = DumpTui(run, key, follow=Follow(root, run=run))
+    app = DumpTui(run, key, follow=True)
     async with app.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: app.loaded is not None and len(app.rollout.rows) == len(run.steps))
         yield app, pilot

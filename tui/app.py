@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.screen import Screen
 
-    from dumptui.core.follow import Follow
     from dumptui.core.run import Run, StepKey
     from dumptui.core.summaries import Summaries
     from dumptui.core.workers import Workers
@@ -108,7 +107,7 @@ class DumpTui(SampleApp):
         pane: str | None = None,
         summaries: Summaries | None = None,
         workers: Workers | None = None,
-        follow: Follow | None = None,
+        follow: bool = False,
         bell: bool = False,
         state: State | None = None,
     ) -> None:

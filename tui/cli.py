@@ -217,24 +217,18 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
         raise DumpError("terminal", f"{columns}x{lines} is too small, at least 40x10 are needed")
     key = step_key(args)
     if key is not None:
-        from dumptui.core.views import check_step
-
-        check_step(run, key)
-    workers = follow = None
+        run.files(key)  # or there is none to open
+    workers = None
     if sum(summaries.known(key) is None for key in run.steps) >= WORTH_WORKERS:
         from dumptui.core.workers import Workers
 
         workers = Workers()  # before Textual starts its threads
-    if args.follow:
-        from dumptui.core.follow import Follow
-
-        follow = Follow(run.root, run=run)
 
     from dumptui.tui.app import DumpTui
     from dumptui.tui.themes import begin_with_theme
 
     state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
-    app = DumpTui(run, key, args.sample, args.pane, summaries, workers, follow, args.bell, state)
+    app = DumpTui(run, key, args.sample, args.pane, summaries, workers, args.follow, args.bell, state)
     begin_with_theme(app)
     app.run()
     summaries.save()

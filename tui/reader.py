@@ -13,7 +13,6 @@ from dumptui.tui.thread import Thread
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from dumptui.core.follow import Follow
     from dumptui.core.join import Step
     from dumptui.core.run import StepKey
     from dumptui.core.search import Passage
@@ -36,9 +35,9 @@ class Reader(Thread):
         summaries: Summaries,
         post: Callable[[Message], object],
         workers: Workers | None = None,
-        follow: Follow | None = None,
+        follow: bool = False,
     ) -> None:
-        """`workers`, made before there were threads, scan a long run beside this thread; `follow` reads a live run."""
+        """`workers`, made before there were threads, scan a long run beside this thread; `follow` a live run."""
         super().__init__("reader")
         self._summaries = summaries
         self._post = post

@@ -23,7 +23,6 @@ from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.wait import WaitLine
 
 if TYPE_CHECKING:
-    from dumptui.core.follow import Follow
     from dumptui.core.record import Record
     from dumptui.core.workers import Workers
 
@@ -42,14 +41,14 @@ class StepsApp(TerminalApp):
         key: StepKey | None,
         summaries: Summaries | None,
         workers: Workers | None,
-        follow: Follow | None,
+        follow: bool,
         bell: bool,
     ) -> None:
         super().__init__()
         self.run_ = run
         self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
         self.loaded: Loaded | None = None
-        self.live = Live(follow is not None, key is None, bell)
+        self.live = Live(follow, key is None, bell)
         newest, *older = sorted(run.steps, key=age)
         self.wanted = key or newest
         self.others = [] if key else [*older, newest]  # to try where a step has nothing to show

@@ -61,13 +61,13 @@ class Work:
         summaries: Summaries,
         post: Callable[[Message], object],
         workers: Workers | None,
-        follow: Follow | None,
+        follow: bool,
     ) -> None:
         self._thread = thread
-        self._steps = StepReader(summaries, follow, thread.check)
+        self._follow = Follow(summaries.run.root, run=summaries.run) if follow else None
+        self._steps = StepReader(summaries, self._follow, thread.check)
         self.scan = Scan(thread, self._steps, post, workers)
         self._post = post
-        self._follow = follow
         self._told: str | None = None  # the problem of the look told last, "" for none
         self._step: Step | None = None
         self._packing: Loaded | None = None
