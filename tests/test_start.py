@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from textual.message import Message
+
+from dumptui.tui.keymap import all_classes, import_all
 from tests.screen import ROOT, Terminal
 
 HEAVY = """
@@ -29,3 +33,17 @@ def test_keys_that_are_typed_ahead_find_their_pane(demo: Path) -> None:
         terminal.until("? Keys")
         terminal.press("5")
         terminal.until("2 shards missing")
+
+
+def messages(root: type[Message] = Message) -> Iterator[type[Message]]:
+    yield root
+    for message in root.__subclasses__():
+        yield from messages(message)
+
+
+def test_what_is_handled_by_name_is_a_message() -> None:
+    """A handler of a message that has another name by now would never be called."""
+    import_all()
+    known = {message.handler_name for message in messages()} | {"on_event", "on_callback"}
+    handled = {name for node in all_classes() for name in vars(node) if name.startswith("on_")}
+    assert handled - known == set()
