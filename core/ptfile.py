@@ -137,7 +137,7 @@ class PtFile:
 
 
 def read_all(tensors: Sequence[Tensor | Array]) -> list[NDArray[Any]]:
-    """`numpy()` of each, with as few reads as the files allow. Raises DumpError."""
+    """`numpy()` of each, with as few reads as the files allow; not to be written to or kept. Raises DumpError."""
     by_file: dict[Storages, dict[int, Tensor]] = defaultdict(dict)
     arrays: dict[int, NDArray[Any]] = {}
     for row, tensor in enumerate(tensors):

@@ -179,7 +179,7 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
         response=as_text(fields.get("response")),
         response_length=length,
         tokens=tokens,
-        loss_mask=None if mask is None else (mask.values > 0).astype(np.int8),
+        loss_mask=None if mask is None else (mask.values > 0).view(np.int8),
         rollout_log_probs=None if log_probs is None else log_probs.values,
         unscored=np.empty(0, np.int64) if log_probs is None else log_probs.gaps,
         calls=read_calls(fields.get("weight_versions")),

@@ -66,14 +66,17 @@ class Tensor:
     def numpy(self) -> NDArray[Any]:
         """The values in an array of its own; bfloat16 and float8 as float32. Raises DumpError."""
         start, end = self.span()
-        return self.from_bytes(self.source.read(self.storage, start, end - start) if end else b"", start)
+        values = self.from_bytes(self.source.read(self.storage, start, end - start) if end else b"", start)
+        return values if values.flags.writeable else values.copy()
 
     def from_bytes(self, data: bytes | memoryview, start: int) -> NDArray[Any]:
-        """The values, copied out of `data`: the bytes of the storage from byte `start` on."""
+        """The values in `data`, the bytes of the storage from byte `start` on; where they lie as numpy has them, a view
+        that can't be written to.
+        """
         width = ITEMSIZE[self.dtype]
         plain = _NATIVE.get(self.dtype) if self.stride == _PLAIN and self.source.byteorder == "little" else None
         if plain is not None and self.shape[0]:  # nearly every tensor of a train file: 4 times as fast
-            return np.frombuffer(data, plain, self.shape[0], self.offset * width - start).copy()
+            return np.frombuffer(data, plain, self.shape[0], self.offset * width - start)
         stored = np.dtype(_STORED[self.dtype]).newbyteorder("<" if self.source.byteorder == "little" else ">")
         strides = tuple(step * width for step in self.stride)
         if not self.size:

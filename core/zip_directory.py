@@ -15,6 +15,7 @@ Read = Callable[[int, int], bytes]
 LOCAL_SIGNATURE = b"PK\3\4"
 LOCAL_HEADER = struct.Struct("<4s22xHH")
 """Signature, and the lengths of the name and the extra fields that follow it; then comes the data."""
+_FIELD = struct.Struct("<2sH")
 _RECORD = struct.Struct("<4s4xHHxxxxIIIHHH8xI")
 _END = struct.Struct("<4s8xIIH")
 _END64_LOCATOR = struct.Struct("<4s4xQ4x")
@@ -57,7 +58,7 @@ def read_directory(path: str, size: int, read: Read) -> Directory:
     return Directory(entries, start)
 
 
-def data_distance(data: bytes | memoryview, at: int, name: bytes) -> int | None:
+def data_distance(data: bytes, at: int, name: bytes) -> int | None:
     """How far behind the local header at `at` its data starts; None unless that header is whole and of this name.
 
     No checksum covers it, and a wrong bit in one of its lengths would show the bytes of a neighbour.
@@ -65,19 +66,20 @@ def data_distance(data: bytes | memoryview, at: int, name: bytes) -> int | None:
     if len(data) - at < LOCAL_HEADER.size:
         return None
     signature, n_name, n_extra = LOCAL_HEADER.unpack_from(data, at)
-    extra = LOCAL_HEADER.size + n_name
-    if signature != LOCAL_SIGNATURE or data[at + LOCAL_HEADER.size : at + extra] != name:
+    start = at + LOCAL_HEADER.size
+    extra = start + n_name
+    if signature != LOCAL_SIGNATURE or data[start:extra] != name or not _are_fields(data, extra, extra + n_extra):
         return None
-    return extra + n_extra if _are_fields(data[at + extra : at + extra + n_extra], n_extra) else None
+    return extra + n_extra - at
 
 
-def _are_fields(extra: bytes | memoryview, length: int) -> bool:
+def _are_fields(data: bytes, at: int, end: int) -> bool:
     """Whether these are whole fields: a tag, a length, each of 2 bytes, and that much. torch's padding comes last."""
-    at, tag = 0, b""
-    while at + 4 <= len(extra) and tag != _PADDING:
-        tag = bytes(extra[at : at + 2])
-        at += 4 + int.from_bytes(extra[at + 2 : at + 4], "little")
-    return at == len(extra) == length
+    tag = b""
+    while at + _FIELD.size <= end <= len(data) and tag != _PADDING:
+        tag, length = _FIELD.unpack_from(data, at)
+        at += _FIELD.size + length
+    return at == end <= len(data)
 
 
 def _find_directory(path: str, size: int, read: Read) -> tuple[int, int]:
