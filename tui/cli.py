@@ -47,6 +47,7 @@ SAMPLE = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 1 (health found something) or 2 (one sentence on stderr says what)."""
     garbage.postpone()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads for algebra that is not done here
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the locale is not UTF-8
