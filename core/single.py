@@ -6,15 +6,18 @@ step is made of it too.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from dumptui.core.beside import beside
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step, join, read_shards
-from dumptui.core.layout import find_cut, group_peers, take_recorded
+from dumptui.core.layout import Cut, find_cut, group_peers, take_recorded
 from dumptui.core.mirror import mirror_index, read_mirror
 from dumptui.core.run import StepFiles
 from dumptui.core.sample import Rollout, Sample
@@ -31,25 +34,33 @@ def load_single(files: StepFiles, index: int) -> Step | None:
     """
     if files.rollout is None or files.mirror is None or not files.shards:
         return None
-    try:
-        sample = read_sample_of(files, index)
-        shards, broken = read_shards(files, None)
-    except DumpError:
-        return None
-    if sample is None or broken or any(shard.cp_size is None for shard in shards):
+    read = partial(read_sample_of, files, index)
+    # polars takes longer to import than the train files to read; but a fork would lack the threads that it has.
+    mirrored = read if "polars" in sys.modules else beside(read)
+    shards, broken = read_shards(files, None)
+    recorded = not broken and all(shard.cp_size is not None for shard in shards)
+    cuts = find_cuts(shards) if recorded else {}
+    sample = mirrored()
+    if sample is None or not recorded:
         return None
     rows = [row for shard in shards if (row := row_of(shard, index)) is not None]
     rollout = Rollout(files.rollout.path, files.key.step, files.key.evaluation, (sample,))
     step = join(files, rollout, rows)
-    whole = step.trained == 1 and not step.orphans and is_placed(step) and is_cut_alike(step, shards)
+    # The widths of all rows have to tell the same rule as those of the one: a single row may fit by chance.
+    alike = all(step.cut(column) == cut for column, cut in cuts.items())
+    whole = step.trained == 1 and not step.orphans and alike and is_placed(step)
     return replace(step, alone=True) if whole else None
 
 
 def read_sample_of(files: StepFiles, index: int) -> Sample | None:
+    """As the mirror has it; None where it can't be read, or the index repeats in it."""
     assert files.mirror is not None
     path = files.mirror.path
-    at = [row for row, one in enumerate(mirror_index(path)["sample_index"]) if one == index]
-    return replace(read_mirror(path, at)[0], position=0, notes=(NOTE,)) if len(at) == 1 else None
+    try:
+        at = [row for row, one in enumerate(mirror_index(path)["sample_index"]) if one == index]
+        return replace(read_mirror(path, at)[0], position=0, notes=(NOTE,)) if len(at) == 1 else None
+    except DumpError:
+        return None
 
 
 def row_of(shard: Shard, index: int) -> Shard | None:
@@ -77,14 +88,14 @@ def columns_of(columns: Mapping[str, Any], row: int, rows: int) -> dict[str, Any
     }
 
 
-def is_cut_alike(step: Step, shards: Sequence[Shard]) -> bool:
-    """Whether the widths of all rows tell the same rule as those of the one: a single row may fit by chance."""
+def find_cuts(shards: Sequence[Shard]) -> dict[str, Cut]:
+    """How each per-token column was cut, told by the widths of all rows."""
     groups = group_peers(shards)
     for group in groups:
         group.positions = np.zeros(group.first.rows, np.int64)
         take_recorded(group)
     columns = {name for shard in shards for name in shard.per_token}
-    return all(find_cut(groups, column) == step.cut(column) for column in columns)
+    return {column: find_cut(groups, column) for column in columns}
 
 
 def is_placed(step: Step) -> bool:
