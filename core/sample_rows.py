@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from dumptui.core.flat import Flat, State, ratio
 from dumptui.core.join import Step
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
 from dumptui.core.schedule import schedule_columns
-from dumptui.core.statistics import Masked
+from dumptui.core.statistics import Masked, count_true
 from dumptui.core.values import as_float, plain, type_name
 from dumptui.core.versions import oldest_version
 
@@ -181,8 +179,7 @@ def worst_state(step: Step, at: int, said: Sequence[Said]) -> tuple[State, str |
 
 def effective_lengths(mask: Flat) -> list[int | None]:
     """How many response tokens are trained on; None where the mask doesn't fit."""
-    before = np.concatenate([[0], np.cumsum(mask.values > 0)])
-    trained = before[mask.offsets[1:]] - before[mask.offsets[:-1]]
+    trained = count_true(mask.values > 0, mask.offsets)
     return [int(count) if ok else None for count, ok in zip(trained, mask.ok, strict=True)]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dumptui.core.context_parallel import Array
+from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.flat import Flat
 from dumptui.core.torch_mean import torch_mean
 
@@ -22,41 +24,34 @@ class Masked:
     """
 
     def __init__(self, flat: Flat, mask: Flat) -> None:
-        self._values = flat.values
-        self._chosen = flat.known & mask.known & (mask.values > 0)
-        self._offsets = flat.offsets
-        self._filled = flat.offsets[1:] > flat.offsets[:-1]
-        self._starts = flat.offsets[:-1][self._filled]
-        counted = self._reduce(np.add, self._chosen.view(np.int8), np.int64)
-        self.count = np.where(flat.ok & mask.ok, counted, 0)
+        chosen = flat.known & mask.known & (mask.values > 0)
+        counts = count_true(chosen, flat.offsets)
+        self._values = flat.values[chosen]
+        self._filled = counts > 0
+        self._starts = (np.cumsum(counts) - counts)[self._filled]
+        self.count = np.where(flat.ok & mask.ok, counts, 0)
 
     def mean(self) -> list[float | None]:
-        return self._shown(self._sum(self._values) / np.maximum(self.count, 1))
+        return self._shown(self._reduce(np.add, self._values, np.float64) / np.maximum(self.count, 1))
 
     def mean_abs(self) -> list[float | None]:
-        return self._shown(self._sum(np.abs(self._values)) / np.maximum(self.count, 1))
+        return self._shown(self._reduce(np.add, np.abs(self._values), np.float64) / np.maximum(self.count, 1))
 
     def max(self) -> list[float | None]:
-        return self._shown(self._largest(self._values))
+        return self._shown(self._reduce(np.maximum, self._values, self._values.dtype))
 
     def max_abs(self) -> list[float | None]:
-        return self._shown(self._largest(np.abs(self._values)))
+        return self._shown(self._reduce(np.maximum, np.abs(self._values), self._values.dtype))
 
     def std(self) -> list[float | None]:
         """Sample standard deviation (n-1), as torch.std gives it of float32 values; nothing for a single value."""
         spreads: list[float | None] = [None] * len(self.count)
-        for at in np.flatnonzero(self.count > 1):
-            cut = slice(self._offsets[at], self._offsets[at + 1])
-            spreads[at] = spread(self._values[cut][self._chosen[cut]])
+        stretches = pairwise([*self._starts.tolist(), len(self._values)])
+        for at, (start, stop) in zip(np.flatnonzero(self._filled), stretches, strict=True):
+            spreads[at] = spread(self._values[start:stop]) if self.count[at] > 1 else None
         return spreads
 
-    def _sum(self, values: Array) -> Array:
-        return self._reduce(np.add, np.where(self._chosen, values, values.dtype.type(0)), np.float64)
-
-    def _largest(self, values: Array) -> Array:
-        return self._reduce(np.maximum, np.where(self._chosen, values, values.dtype.type(-np.inf)), values.dtype)
-
-    def _reduce(self, ufunc: np.ufunc, values: Array, dtype: Any) -> Array:
+    def _reduce(self, ufunc: np.ufunc, values: Array, dtype: npt.DTypeLike) -> Array:
         """Over each sample's stretch; 0 for an empty one."""
         out = np.zeros(len(self._filled), dtype)
         if len(self._starts):
@@ -69,14 +64,22 @@ class Masked:
         return [value if n else None for value, n in zip(numbers, self.count, strict=True)]
 
 
+def count_true(flags: Array, offsets: Ints) -> Ints:
+    """How many are set in each stretch: by the call, a twentieth of the time of any sum of them all."""
+    return np.array([np.count_nonzero(flags[start:stop]) for start, stop in pairwise(offsets.tolist())], np.int64)
+
+
 def spread(values: Array) -> float:
     """torch.std of two or more float32 values."""
     wide = values.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        found = float(np.std(wide, ddof=1))
-        if not found <= RESIDUE * abs(float(wide.mean())):
-            return found
-        return float(np.sqrt(((wide - torch_mean(values.astype(np.float32))) ** 2).sum() / (len(wide) - 1)))
+        centre = wide.mean()
+        found = deviation(wide, centre)
+        return found if not found <= RESIDUE * abs(centre) else deviation(wide, torch_mean(values.astype(np.float32)))
+
+
+def deviation(values: Array, centre: float | np.floating[Any]) -> float:
+    return float(np.sqrt(np.square(values - centre).sum() / (len(values) - 1)))
 
 
 def mean(values: Sequence[float | None]) -> float | None:

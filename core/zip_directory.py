@@ -70,7 +70,8 @@ def data_distance(data: bytes, at: int, name: bytes) -> int | None:
     extra = start + n_name
     if signature != LOCAL_SIGNATURE or data[start:extra] != name or not _are_fields(data, extra, extra + n_extra):
         return None
-    return extra + n_extra - at
+    distance: int = extra + n_extra - at
+    return distance
 
 
 def _are_fields(data: bytes, at: int, end: int) -> bool:
