@@ -8,6 +8,7 @@ files only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -115,24 +116,24 @@ class Evidence:
         compare; and whether they are equal to the bit.
         """
         agreed, identical = _nothing_said(shard)
-        rows = [row for row, part in enumerate(parts) if part is not None and self._comparable(peers, row, held, part)]
+        widths = held.width.tolist()
+        rows = [row for row, part in enumerate(parts) if self._comparable(peers, row, widths[row], part)]
         if not rows:
             return agreed, identical
         slices = (self._engine_at(int(peers.positions[row]), held.at(row)) for row in rows)
         there = np.concatenate([one for pair in slices for one in pair])
         mine = np.concatenate([part for row in rows if (part := parts[row]) is not None])
-        widths = held.width[rows]
-        starts = np.cumsum(widths) - widths
-        identical[rows] = same = np.logical_and.reduceat(mine == there, starts)
+        starts = [0, *accumulate(widths[row] for row in rows)]
+        identical[rows] = same = np.logical_and.reduceat(mine == there, starts[:-1])
         relative, absolute = rounding(shard.columns[ENGINE][rows[0]])
-        for row, start, width, equal in zip(rows, starts.tolist(), widths.tolist(), same.tolist(), strict=True):
-            cut = slice(start, start + width)
+        for row, (start, stop), equal in zip(rows, pairwise(starts), same.tolist(), strict=True):
+            cut = slice(start, stop)
             agreed[row] = equal or bool(same_values(mine[cut], there[cut], relative, absolute).all())
         return agreed, identical
 
-    def _comparable(self, peers: Peers, row: int, held: Spans, part: Array) -> bool:
+    def _comparable(self, peers: Peers, row: int, width: int, part: Array | None) -> bool:
         position = int(peers.positions[row])
-        if position < 0 or not len(part) or len(part) != held.width[row]:
+        if position < 0 or part is None or not len(part) or len(part) != width:
             return False
         full = self.samples[position].rollout_log_probs
         return full is not None and len(full) == self.samples[position].response_length == peers.first.responses[row]

@@ -124,7 +124,9 @@ def decode(parts: list[Array]) -> Array:
     items = np.concatenate(parts)
     if items.shape[1] == 2:
         return items[:, 1].copy()
-    wide = items[:, 1:].copy().view(">f8").ravel()
+    wide = np.ndarray((len(items),), ">f8", items, 1, items.strides[:1]).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = wide.astype(np.float32)
-    return narrow if np.array_equal(narrow, wide, equal_nan=True) else wide.astype(np.float64)
+    # A comparison that takes NaN for equal takes five times as long.
+    exact = np.array_equal(narrow, wide) or np.array_equal(narrow, wide, equal_nan=True)
+    return narrow if exact else wide

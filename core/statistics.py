@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -91,5 +92,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 def std(values: Sequence[float | None]) -> float | None:
     """Sample standard deviation (n-1) of what is there; None of fewer than two."""
     there = [value for value in values if value is not None]
-    with np.errstate(invalid="ignore"):
-        return float(np.std(there, ddof=1)) if len(there) > 1 else None
+    if len(there) < 2:
+        return None
+    centre = sum(there) / len(there)
+    return math.sqrt(sum((value - centre) * (value - centre) for value in there) / (len(there) - 1))
