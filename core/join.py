@@ -136,7 +136,7 @@ class Step:
         return np.arange(len(self.samples)) if positions is None else positions
 
     def _empty(self, name: str, positions: Ints, dtype: npt.DTypeLike = np.float32) -> Flat:
-        return empty(name, positions, [self.samples[position].response_length for position in positions], dtype)
+        return empty(name, positions, [self.samples[at].response_length for at in positions.tolist()], dtype)
 
     def _engine(self, positions: Ints) -> Flat:
         """The engine's log-probs: the rollout file's copy, which was never sliced, else the train files'."""
@@ -148,7 +148,7 @@ class Step:
         return out
 
     def _fill_from_samples(self, out: Flat, get: Callable[[Sample], Numbers | None]) -> None:
-        for at, position in enumerate(out.positions):
+        for at, position in enumerate(out.positions.tolist()):
             if out.states[at] != "not dumped" or (found := get(self.samples[position])) is None:
                 continue
             values, known = out.one(at)
@@ -174,7 +174,7 @@ class Step:
                 if state != "ok" and (states[at] == "ok" or (states[at] == "partial" and state != "partial")):
                     states[at], reasons[at] = state, other.reasons[at]
         out = Flat("lp_diff", positions, trainer.offsets, values, known, states, reasons)
-        for at, position in enumerate(map(int, positions)):
+        for at, position in enumerate(positions.tolist()):
             if states[at] in ("ok", "partial") and self._moved(position):
                 out.fail(at, OTHER_VALUES)
         return out
@@ -189,8 +189,8 @@ class Step:
         out = self._engine(positions)
         finer = [
             at
-            for at, position in enumerate(positions)
-            if out.states[at] == "ok" and not (self._identical(int(position)) or self._coarser(int(position)))
+            for at, position in enumerate(positions.tolist())
+            if out.states[at] == "ok" and not (self._identical(position) or self._coarser(position))
         ]
         if finer:
             copy = self._from_train(ENGINE, ENGINE, positions[finer])
@@ -221,10 +221,10 @@ class Step:
         for peers, wanted in self._by_peers(positions):
             self.pause()
             place(peers, column, wanted, out, self.cut(column), self.evidence, self._engine_rule(peers))
-        for at, position in enumerate(positions):
+        for at, position in enumerate(positions.tolist()):
             if self.rows[position] is None:
                 out.reasons[at] = "no train row"
-            elif out.states[at] in ("ok", "partial") and self._order_problem(int(position)):
+            elif out.states[at] in ("ok", "partial") and self._order_problem(position):
                 out.fail(at, MOVED)
         return out
 
@@ -237,7 +237,7 @@ class Step:
     def _by_peers(self, positions: Ints) -> list[tuple[Peers, list[tuple[int, int]]]]:
         """Per data-parallel shard, its samples among `positions` as (index in `positions`, row)."""
         wanted: dict[int, list[tuple[int, int]]] = {}
-        for at, position in enumerate(positions):
+        for at, position in enumerate(positions.tolist()):
             if (row := self.rows[position]) is not None:
                 wanted.setdefault(id(row.peers), []).append((at, row.row))
         return [(peers, wanted[id(peers)]) for peers in self.peers if id(peers) in wanted]

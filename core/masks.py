@@ -23,7 +23,7 @@ def fill_masks(
 ) -> None:
     """Write 0 and 1, and what can be said where there is none of the sample's length."""
     trained = train_masks(samples, out, wanted, evidence)
-    for at, position in enumerate(out.positions):
+    for at, position in enumerate(out.positions.tolist()):
         values, known = out.one(at)
         mask = sample_mask(samples[position], rows[position]) if trained[at] is None else trained[at]
         if mask is None:

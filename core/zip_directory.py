@@ -123,7 +123,7 @@ def _entries(directory: bytes) -> dict[str, Entry]:
         raw = directory[at : at + n_name]
         name = raw.decode()
         at += n_name
-        if _IN_EXTRA in (packed, size, header):
+        if packed == _IN_EXTRA or size == _IN_EXTRA or header == _IN_EXTRA:
             packed, header = _zip64_values(directory[at : at + n_extra], size, packed, header)
         at += n_extra + n_comment
         entries[name[name.find("/") + 1 :]] = Entry(header, packed, crc, method == 0 and not flags & 1, raw)
