@@ -69,7 +69,7 @@ class Tensor:
         values = self.from_bytes(self.source.read(self.storage, start, end - start) if end else b"", start)
         return values if values.flags.writeable else values.copy()
 
-    def from_bytes(self, data: bytes | memoryview, start: int) -> NDArray[Any]:
+    def from_bytes(self, data: bytes, start: int) -> NDArray[Any]:
         """The values in `data`, the bytes of the storage from byte `start` on; where they lie as numpy has them, a view
         that can't be written to.
         """

@@ -111,9 +111,16 @@ def test_sentinels_of_media_are_token_ids(tmp_path: Path) -> None:
     assert one(tmp_path, tokens=[-101, -102, 1, 2, 3, 4]).tokens.tolist() == [-101, -102, 1, 2, 3, 4]
 
 
-def test_a_mask_of_weights_is_a_mask(tmp_path: Path) -> None:
-    mask = one(tmp_path, loss_mask=[0.5, 0.0, 1.0, True]).loss_mask
+@pytest.mark.parametrize("weights", [[0.5, 0.0, 1.0, True], [1, 0, 0.5, 1], [1, 0, 300, 2], [True, False, 1, 1]])
+def test_a_mask_of_weights_is_a_mask(tmp_path: Path, weights: list[float]) -> None:
+    mask = one(tmp_path, loss_mask=weights).loss_mask
     assert mask is not None and mask.tolist() == [1, 0, 1, 1]
+
+
+def test_a_mask_that_begins_with_whole_numbers_may_go_on_with_something_else(tmp_path: Path) -> None:
+    read = one(tmp_path, loss_mask=[1, -1, 1, None])
+    assert read.loss_mask is not None and read.loss_mask.tolist()[:3] == [1, 0, 1]
+    assert read.notes == ("loss_mask holds 1 entries that are no numbers",)
 
 
 @pytest.mark.parametrize(("dumped", "read_as"), [(-3, 0), (10**12, 8), (None, 4), ("4", 4), (4.0, 4)])
