@@ -16,22 +16,8 @@ import numpy as np
 from dumptui.core.context_parallel import Ints
 from dumptui.core.evidence import Evidence, read_each
 from dumptui.core.layout import ENGINE, Peers, edges, take_recorded
-from dumptui.core.shard import Shard
+from dumptui.core.shard import PER_TOKEN, Shard
 
-# What is known to be cut, so that its widths tell of the layout.
-SLICED = (
-    "log_probs",
-    "rollout_log_probs",
-    "ref_log_probs",
-    "teacher_log_probs",
-    "entropy",
-    "ref_entropy",
-    "teacher_entropy",
-    "opd_reverse_kl",
-    "values",
-    "advantages",
-    "returns",
-)
 CP_SIZES = (*range(1, 17), 24, 32, 48, 64)
 MOST_STRIDES = 4096  # a file's name may claim any rank
 
@@ -94,7 +80,8 @@ class Search:
         self.groups = groups
         self.evidence = evidence
         held = {name for group in groups for shard in group.shards for name in shard.per_token}
-        self.columns = [name for name in SLICED if name in held] or sorted(held)
+        # What is known to be cut tells of the layout by its widths.
+        self.columns = [name for name in PER_TOKEN if name in held] or sorted(held)
         self.candidates = list(assignments([shard.rank for group in groups for shard in group.shards]))
         self._fit: dict[tuple[int, str, int, int, str], bool] = {}
         self._told: dict[tuple[int, str], tuple[Ints, Ints]] = {}

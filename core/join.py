@@ -80,7 +80,7 @@ class Step:
     @property
     def fields(self) -> list[str]:
         """Every per-token field that this step's files hold, in the order they are shown."""
-        found = {SHOWN.get(name, name) for shard in self.shards for name in shard.per_token}
+        found = {SHOWN.get(name, name) for shard in self.shards for name in (*shard.per_token, *shard.malformed)}
         found.update(self._of_samples)
         if any(sample.rollout_log_probs is not None for sample in self.samples):
             found.add(ENGINE)
@@ -149,15 +149,15 @@ class Step:
 
     def _fill_from_samples(self, out: Flat, get: Callable[[Sample], Numbers | None]) -> None:
         for at, position in enumerate(out.positions.tolist()):
-            if out.states[at] != "not dumped" or (found := get(self.samples[position])) is None:
+            if out.states[at] != "not dumped":
                 continue
-            values, known = out.one(at)
-            if len(found.values) != len(values):
-                reason = f"{out.name} has {len(found.values)} values for {len(values)} response tokens"
-                out.states[at], out.reasons[at] = "unreadable", reason
+            try:
+                found = get(self.samples[position])
+            except DumpError as error:  # a tensor, which is read only here
+                out.fail(at, str(error))
                 continue
-            values[:], known[:], out.states[at], out.reasons[at] = found.values, True, "ok", None
-            known[found.gaps] = False
+            if found is not None:
+                fill_whole(out, at, found)
 
     def difference(self, positions: Ints, mask: Flat) -> Flat:
         """train - engine log-prob, where the loss `mask` of the same samples is 1 and both are there."""
@@ -287,6 +287,15 @@ def first_holders(peers: Peers, column: str) -> list[Shard]:
 
 def engine_numbers(sample: Sample) -> Numbers | None:
     return None if sample.rollout_log_probs is None else Numbers(sample.rollout_log_probs, sample.unscored)
+
+
+def fill_whole(out: Flat, at: int, found: Numbers) -> None:
+    values, known = out.one(at)
+    if len(found.values) != len(values):
+        out.fail(at, f"{out.name} has {len(found.values)} values for {len(values)} response tokens")
+        return
+    values[:], known[:], out.states[at], out.reasons[at] = found.values, True, "ok", None
+    known[found.gaps] = False
 
 
 # Loading --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from dumptui.core.placeholder import Placeholder
-from dumptui.core.values import as_mapping, as_text, preview
+from dumptui.core.values import as_int, as_mapping, as_text, preview, type_name
 
 Kind: TypeAlias = Literal["text", "thinking", "call", "special", "media", "data"]
 
@@ -23,6 +23,8 @@ _DATA_URL = re.compile(r"data:([^;,]{0,100})[^,]{0,100};base64,")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _DEEPEST = 50
 """Levels of nesting that are written out; Python's own JSON gives up at some 1,000."""
+_MOST_VALUES = 20_000
+"""Values that are written out: a pickle of 1 KB may hold the same list twice in each of fifty lists."""
 LONG_DATA = 256
 """From this many characters on, a text without a blank in a part that is no text is taken for encoded data."""
 THOUGHTS = ("reasoning_content", "reasoning", "thinking")
@@ -192,7 +194,7 @@ def pretty(value: object, *, bare: bool = False) -> str:
 
     With `bare`, a value that is one text in nested dicts is the text with the names before it.
     """
-    value = named(value)
+    value = Naming().name(value)
     path = []
     while bare and isinstance(value, dict) and len(value) == 1:
         ((key, value),) = value.items()
@@ -204,23 +206,34 @@ def pretty(value: object, *, bare: bool = False) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def named(value: object, depth: int = 0) -> Any:
-    """As JSON knows it: encoded media become their type and size, objects, arrays and the deepest levels a preview."""
-    if depth > _DEEPEST:
+@dataclass
+class Naming:
+    """Values as JSON knows them: arrays and huge numbers become a preview, the deepest levels their type, with `media`
+    encoded media their type and size, and what comes after the first `left` values an ellipsis.
+    """
+
+    media: bool = True
+    left: int = _MOST_VALUES
+
+    def name(self, value: object, depth: int = 0) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            return "…"
+        if depth > _DEEPEST:
+            return f"<{type_name(value)}>"
+        if value is None or isinstance(value, float) or (isinstance(value, int) and as_int(value) is not None):
+            return value
+        if isinstance(value, str):
+            return (self.media and media_name(value)) or value
+        if isinstance(value, Mapping):
+            return {as_text(key): self.name(one, depth + 1) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.name(one, depth + 1) for one in value]
+        if isinstance(value, (bytes, bytearray)):
+            return f"<{size_text(len(value))} of bytes>"
+        if isinstance(value, Placeholder):
+            return {value.qualified_name: self.name(value.state or value.items or list(value.args), depth + 1)}
         return preview(value)
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, str):
-        return media_name(value) or value
-    if isinstance(value, Mapping):
-        return {str(key): named(one, depth + 1) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [named(one, depth + 1) for one in value]
-    if isinstance(value, (bytes, bytearray)):
-        return f"<{size_text(len(value))} of bytes>"
-    if isinstance(value, Placeholder):
-        return {value.qualified_name: named(value.state or value.items or list(value.args), depth + 1)}
-    return preview(value)
 
 
 def media_name(text: str) -> str | None:

@@ -127,9 +127,11 @@ def place(
     engine_rule: str | None,
 ) -> None:
     """Write column `name` of the rows `wanted` (index in `out`, row) to `out`, with the state of each."""
-    if not any(name in shard.per_token for shard in peers.shards):
-        return
     problem = peers.problem or (cut.problem if peers.cp_size > 1 else None)
+    if not any(name in shard.per_token for shard in peers.shards):
+        problem = malformed(peers, name)
+        if problem is None:
+            return
     if problem is not None:
         for at, _ in wanted:
             out.fail(at, problem)
@@ -142,6 +144,11 @@ def place(
         for at, _ in wanted:
             if not out.keep_common(other, at):
                 out.fail(at, f"the {rules[0]} and the {rule} rule both fit its widths, with different values")
+
+
+def malformed(peers: Peers, name: str) -> str | None:
+    file = next((shard.path.name for shard in peers.shards if name in shard.malformed), None)
+    return None if file is None else f"{name} of {file} is not a list of floats for each row"
 
 
 def place_by_rule(column: Column, wanted: Sequence[tuple[int, int]], out: Flat) -> None:

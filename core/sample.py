@@ -66,7 +66,7 @@ _NAMED = frozenset(
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """One entry of `samples` in a rollout file. Arrays are as dumped, so meant to have length T (`tokens`) or R (per
-    response token).
+    response token), and empty where the dump holds something else than a list of numbers.
 
     `unscored` are the response tokens for which the engine's list holds no number. `execution` is Sample.rollout_id,
     which siblings share. `extra` has every key that is not named here; lists of R floats in it are arrays.
@@ -164,13 +164,12 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
     mask = read_floats(fields, "loss_mask", notes)
     held = [len(tokens), *(len(one.values) for one in (mask, log_probs) if one is not None)]
     length = read_length(fields.get("response_length"), held, notes)
-    execution = plain(fields.get("rollout_id"))
     return Sample(
         position=position,
         index=index,
         occurrence=occurrence,
         group=as_int(fields.get("group_index")),
-        execution=execution if isinstance(execution, (int, str)) else None,
+        execution=read_execution(fields.get("rollout_id")),
         status=status_text(fields.get("status")),
         removed=bool(fields.get("remove_sample")),
         reward=plain(fields.get("reward")),
@@ -194,6 +193,10 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
     )
 
 
+def read_execution(value: object) -> int | str | None:
+    return value if isinstance(value, str) else as_int(value)
+
+
 def read_floats(fields: Mapping[str, Any], name: str, notes: list[str]) -> Numbers | None:
     value = fields.get(name)
     if value is None:
@@ -201,7 +204,8 @@ def read_floats(fields: Mapping[str, Any], name: str, notes: list[str]) -> Numbe
     found = floats(value)
     if found is None:
         notes.append(f"{name} is no list of numbers")
-    elif len(found.gaps):
+        return Numbers(np.empty(0, np.float32), np.empty(0, np.int64))
+    if len(found.gaps):
         notes.append(f"{name} holds {len(found.gaps)} entries that are no numbers")
     return found
 
@@ -210,7 +214,7 @@ def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
     """The response length; `held` are the lengths of the token list and of those response lists that are there."""
     length = as_int(dumped)
     if length is None:
-        length = held[1] if len(held) > 1 else 0
+        length = max(held[1:], default=0)
         notes.append(f"response_length is not dumped, taken as {length}")
     elif not 0 <= length <= max(held):
         notes.append(f"response_length is {length}, but its longest list holds {max(held)}")

@@ -11,7 +11,7 @@ from dumptui.core.record import Record
 from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
 from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked, count_true
-from dumptui.core.values import as_float, plain, type_name
+from dumptui.core.values import Dumped, as_float, as_text, type_name
 from dumptui.core.versions import oldest_version
 
 # The state of a field in each sample, and the reason for it.
@@ -76,7 +76,9 @@ def reward_note(reward: object, key: str | None) -> str | None:
     if reward is None or reward_value(reward, key) is not None:
         return None
     if isinstance(reward, Mapping):
-        return f"dict{{{','.join(map(str, reward))}}}"
+        return f"dict{{{','.join(map(as_text, reward))}}}"
+    if isinstance(reward, Dumped):
+        return repr(reward)
     return f"{type_name(reward)} {reward}" if isinstance(reward, str) else type_name(reward)
 
 
@@ -95,7 +97,7 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     flag = as_float(shard.value("truncated", row.row))
     raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
     return {
-        "raw_reward": reward_value(plain(raw), reward_key),
+        "raw_reward": reward_value(raw, reward_key),
         "normalized_reward": as_float(shard.value("rewards", row.row)),
         "truncated": truncated if flag is None else bool(flag),
         "dumped_rank": shard.rank,

@@ -15,6 +15,20 @@ from dumptui.core.ptfile import Array as Inline
 from dumptui.core.ptfile import OnRead, PtFile
 from dumptui.core.values import Dumped, as_int, as_mapping, floats, plain
 
+# Columns of one value a response token, which are cut over context-parallel ranks.
+PER_TOKEN = (
+    "log_probs",
+    "rollout_log_probs",
+    "ref_log_probs",
+    "teacher_log_probs",
+    "entropy",
+    "ref_entropy",
+    "teacher_entropy",
+    "opd_reverse_kl",
+    "values",
+    "advantages",
+    "returns",
+)
 # Columns of tensors that are not one value a response token: whole sequences, masks, routing and media.
 NOT_PER_TOKEN = frozenset(
     [
@@ -31,7 +45,8 @@ NOT_PER_TOKEN = frozenset(
     ]
 )
 
-
+# Columns of a value a sample that tables show: read at once, as their tensors may be gone when a table is made.
+PLAIN = frozenset(["rewards", "raw_reward", "truncated"])
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)
@@ -43,7 +58,7 @@ class Shard:
 
     `rank` is the number in its name, else the one inside, `recorded_rank` the one inside. `positions` are the places
     of its rows in the rollout file, where they are dumped; `padded` is max_seq_lens. `per_token` names the columns
-    with a value a response token.
+    with a value a response token, `malformed` those that should be and hold something else.
     """
 
     path: Path
@@ -63,6 +78,7 @@ class Shard:
     file: PtFile
     notes: tuple[str, ...] = ()
     per_token: tuple[str, ...] = ()
+    malformed: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -108,7 +124,8 @@ def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None =
 
 
 def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any], step: int, rank: int | None) -> Shard:
-    listed = {name: read_column(values) for name, values in columns.items()}
+    with file.reading():
+        listed = {name: read_column(name, values) for name, values in columns.items()}
     responses = int_column(listed.get("response_lengths"), sizes(listed.get("loss_masks")))
     totals = int_column(listed.get("total_lengths"), sizes(listed.get("tokens")))
     if responses is None or totals is None or len(responses) != len(totals):
@@ -142,6 +159,7 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
         file=file,
         notes=tuple(notes),
         per_token=tuple(name for name, values in listed.items() if is_per_token(name, values, count)),
+        malformed=tuple(name for name in PER_TOKEN if is_malformed(name, listed.get(name), count)),
     )
 
 
@@ -193,11 +211,20 @@ def is_per_token(name: str, values: object, rows: int) -> bool:
     return isinstance(first, Dumped) and len(first.shape) == 1 and first.dtype.startswith(("float", "bfloat"))
 
 
-def read_column(values: object) -> object:
-    """A column with its rows at hand: arrays and flat tensors as lists of numbers, lists of floats a row as arrays."""
+def is_malformed(name: str, values: object, rows: int) -> bool:
+    something = any(one is not None for one in values) if isinstance(values, (list, tuple)) else values is not None
+    return rows > 0 and something and not is_per_token(name, values, rows)
+
+
+def read_column(name: str, values: object) -> object:
+    """A column with its rows at hand: arrays and flat tensors as lists of numbers, lists of floats a row as arrays,
+    rewards and flags as plain values.
+    """
     listed = as_list(values)
     if listed is None:
         return values
+    if name in PLAIN:
+        return [plain(row) for row in listed]
     if not isinstance(next((row for row in listed if row is not None), None), Listed):
         return listed
     if not any(isinstance(row, Listed) and len(row) and isinstance(row[0], float) for row in listed):

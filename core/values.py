@@ -5,7 +5,7 @@ year gave them.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,6 +22,8 @@ _NOTHING: Ints = np.empty(0, np.int64)
 # What is plain as it is: nearly every value that is asked about, and told by its type in a tenth of the time.
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 _LARGEST_INT = 2**62  # and a float that is exact
+_MOST_BITS = 64  # of an index or counter; Python refuses to write out a number of more than 4,300 digits
+_MOST_PARTS = 200_000  # of two values, that are compared before they are given up as different
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +42,7 @@ def floats(value: object) -> Numbers | None:
     if isinstance(value, Dumped):
         array = flat(value)
         return None if array is None else Numbers(array.astype(np.float32, copy=False), _NOTHING)
-    if not isinstance(value, (list, tuple, np.ndarray)):
+    if not isinstance(value, (list, tuple, np.ndarray)) or is_nested(value):
         return None
     try:
         array = np.asarray(value, np.float32) if isinstance(value, np.ndarray) else _float_array(value)
@@ -80,7 +82,7 @@ def integers(value: object) -> Array | None:
         return None if array is None else _whole(array)
     if isinstance(value, np.ndarray):
         return _whole(value)
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, (list, tuple)) or is_nested(value):
         return None
     try:
         # Told the type, numpy is four times as fast, but cuts fractions off: lists are of one kind: the first tells.
@@ -89,6 +91,11 @@ def integers(value: object) -> Array | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return _whole(array) if len(array) else np.empty(0, np.int64)
+
+
+def is_nested(values: Sequence[object] | Array) -> bool:
+    """Whether a list holds lists: numpy would go through all of them, and lists in lists may never end."""
+    return len(values) > 0 and isinstance(values[0], (list, tuple, np.ndarray))
 
 
 def _whole(array: Array) -> Array | None:
@@ -107,13 +114,13 @@ def flat(dumped: Dumped) -> Array | None:
 
 
 def plain(value: object) -> object:
-    """A reward or counter without its tensor or one-element wrapping; dicts are unwrapped inside."""
+    """A reward or counter without its tensor or one-element wrapping; a dict is unwrapped one level deep."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Dumped):
-        return value.numpy().reshape(-1)[0].item() if value.size == 1 else f"tensor{list(value.shape)}"
+        return value.numpy().reshape(-1)[0].item() if value.size == 1 else value
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {as_text(key): one if isinstance(one, Mapping) else plain(one) for key, one in value.items()}
     return value
 
 
@@ -131,16 +138,16 @@ def as_float(value: object) -> float | None:
 
 
 def as_int(value: object) -> int | None:
-    if type(value) is int:
-        return value
-    number = plain(value)
-    if isinstance(number, (bool, int)):
-        return int(number)
-    return int(number) if isinstance(number, float) and number.is_integer() else None
+    """A whole number as an int; None for anything else, and for what is too large for an index or counter."""
+    number = value if type(value) is int else plain(value)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    return int(number) if isinstance(number, int) and number.bit_length() <= _MOST_BITS else None
 
 
 def as_text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)
+    """A text as it is, "" of None, a preview of anything that may be long or nested."""
+    return value if isinstance(value, str) else "" if value is None else preview(value)
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
@@ -153,21 +160,53 @@ def as_mapping(value: object) -> Mapping[str, Any]:
 
 
 def alike(one: object, other: object) -> bool:
-    """Whether two values are equal, arrays within them included."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return type(one) is type(other) and np.array_equal(one, other)  # type: ignore[arg-type]
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
-    return bool(one == other)
+    """Whether two values are equal, arrays and objects of unknown classes within them included.
+
+    Not by recursion, and not for ever: a pickle may hold a list within itself, or a list twice in each of a thousand.
+    """
+    pairs, left = [(one, other)], _MOST_PARTS
+    while pairs:
+        mine, theirs = pairs.pop()
+        if mine is theirs:
+            continue
+        parts, others = parts_of(mine, theirs), parts_of(theirs, mine)
+        left -= len(parts)
+        if left < 0 or len(parts) != len(others) or not (parts or equal_leaves(mine, theirs)):
+            return False
+        pairs += zip(parts, others, strict=True)
+    return True
+
+
+def parts_of(value: object, other: object) -> list[object]:
+    """What to compare of a container, its kind first, a dict in the order of `other`; nothing of a leaf."""
+    if isinstance(value, (list, tuple)):
+        return [list, *value]
+    if isinstance(value, Placeholder):
+        return [value.qualified_name, value.state, value.args, value.items]
+    if not isinstance(value, Mapping):
+        return []
+    keys = other if isinstance(other, Mapping) and other.keys() == value.keys() else value
+    return [dict, *keys, *(value[key] for key in keys)]
+
+
+def equal_leaves(one: object, other: object) -> bool:
+    mine, theirs = (value.numpy() if isinstance(value, Inline) else value for value in (one, other))
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        return np.array_equal(mine, theirs)
+    return type(mine) is type(theirs) and bool(mine == theirs)
 
 
 def type_name(value: object) -> str:
     return value.qualified_name if isinstance(value, Placeholder) else type(value).__name__
 
 
-_SHORT = reprlib.Repr()
+class _Short(reprlib.Repr):
+    def repr_int(self, value: int, level: int) -> str:
+        bits = value.bit_length()
+        return f"<a number of {bits:,} bits>" if bits > 8 * self.maxlong else super().repr_int(value, level)
+
+
+_SHORT = _Short()
 _SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxtuple, _SHORT.maxdict = 3, 6, 6, 6
 _SHORT.maxstring = _SHORT.maxother = 120
 

@@ -16,7 +16,7 @@ from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.values import preview
+from dumptui.core.values import as_text, preview
 
 # What holds float32 log-probs as they were.
 EXACT = frozenset(("float32", "float64"))
@@ -84,7 +84,7 @@ def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> I
 
 
 def previews(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(key): preview(value) for key, value in values.items()}
+    return {as_text(key): preview(value) for key, value in values.items()}
 
 
 def shown(flat: Flat, mask: Flat, at: int) -> Bools:

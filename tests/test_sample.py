@@ -98,7 +98,8 @@ def test_nan_and_infinity_are_values_and_none_is_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize("values", ["abcd", {"a": 1}, [[-0.1, 5], [-0.2, 6]], ["x", "y"], [None, None]])
 def test_what_is_no_list_of_numbers_is_not_shown_as_one(tmp_path: Path, values: object) -> None:
     read = one(tmp_path, rollout_log_probs=values)
-    assert read.rollout_log_probs is None and read.notes == ("rollout_log_probs is no list of numbers",)
+    assert read.rollout_log_probs is not None and not len(read.rollout_log_probs)
+    assert read.notes == ("rollout_log_probs is no list of numbers",)
 
 
 @pytest.mark.parametrize("tokens", [[1.5, 2.0, 3.0, 4.0], ["1", "2", "3", "4"], [[1, 2], [3, 4]], [1, 2**70, 3, 4]])
