@@ -101,12 +101,17 @@ class Search:
         if len(alike) > 1:
             alike = [same for same in alike if self._copies_agree(same[0], told)]
         if len(alike) == 1:
-            return min(alike[0])
+            return min(alike[0], key=self._oddness)
         sizes = sorted({min(same).cp for same in alike})
         if not sizes:
             return "files that should be copies of one slice differ"
         fit = f"cp {' and '.join(map(str, sizes))}" if len(sizes) > 1 else f"several rank orders of cp {sizes[0]}"
         return f"{fit} fit with different values"
+
+    def _oddness(self, candidate: Candidate) -> tuple[bool, Candidate]:
+        """Of layouts that place everything alike, one that divides the ranks is more likely, then a small one."""
+        ranks = {shard.rank for group in self.groups for shard in group.shards}
+        return len(ranks) % candidate.cp > 0, candidate
 
     def _fitting(self, column: str) -> set[Candidate]:
         return {one for one in self.candidates if self._rule(one, column) is not None}

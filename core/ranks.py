@@ -53,14 +53,16 @@ def _same_layout(ranks: Ranks, other: Ranks) -> bool:
 
 
 def _blocks(run: Run) -> list[tuple[Ranks, list[StepFiles]]]:
-    """Neighbouring train steps with the same ranks together."""
-    trained = [files for files in run.steps.values() if files.shards]
+    """Neighbouring train steps with the same ranks together, without those whose files name none."""
+    trained = [files for files in run.steps.values() if ranks_of(files)]
     return [(ranks, list(same)) for ranks, same in groupby(trained, key=ranks_of)]
 
 
 def describe_layout(step: Step) -> str | None:
-    """How many ranks of each kind the files tell of; None without train files that can be placed."""
-    if not step.peers or any(peers.problem for peers in step.peers):
+    """How many ranks of each kind the files tell of; None where one can't be placed, or is of no sample: then it is
+    not known whose copy it is.
+    """
+    if not step.peers or step.orphans or any(peers.problem or not peers.joined for peers in step.peers):
         return None
     cp = max(peers.cp_size for peers in step.peers)
     how = "inferred" if any(peers.inferred for peers in step.peers) else "recorded"

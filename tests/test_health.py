@@ -231,6 +231,19 @@ def test_ranks_that_are_still_written(tmp_path: Path) -> None:
     assert said(tmp_path)[0] == (1, None, "info", "still being written: no train file of rank 1, only of rank 0")
 
 
+def test_one_train_file_between_files_of_ranks_lacks_none(tmp_path: Path) -> None:
+    write(tmp_path, 0, Layout(dp=2))
+    write_slime_v2(tmp_path, 1, [sample(0), sample(1)])
+    write(tmp_path, 2, Layout(dp=2))
+    assert said(tmp_path) == []
+
+
+def test_shards_without_rows_tell_no_layout(tmp_path: Path) -> None:
+    """Two empty files look alike, whether they are copies of one shard or two shards."""
+    write_step(tmp_path, 0, samples(0, 1), Layout(cp=2, dp=3, recorded=False))
+    assert said(tmp_path) == [] and layouts(tmp_path) == []
+
+
 def test_a_run_that_went_on_with_other_ranks(tmp_path: Path) -> None:
     for step in range(6):
         write(tmp_path, step, Layout(dp=2) if step < 3 else Layout(tp=2, dp=2))

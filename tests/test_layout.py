@@ -11,7 +11,7 @@ import torch
 
 from dumptui.core import tables
 from dumptui.core.join import Step
-from tests.reading import assert_true, documents, field, read, samples, values
+from tests.reading import assert_true, documents, field, read, samples, step_row, values
 from tests.writer import FIELDS, Layout, Truth, sample, write_step
 
 Json = dict[str, Any]
@@ -43,15 +43,33 @@ def states(step: Step, name: str) -> set[str]:
 
 
 # Inferred -------------------------------------------------------------------------------------------------
+#
+# Case 5: radixark/miles#2581, whose reader counts distinct slices: those of ranks without response tokens are equal
 
 
 @pytest.mark.parametrize("tp", [1, 2])
-@pytest.mark.parametrize("lengths", [[(104, 20)], [(100, 3)], [(97, 1)], [(104, 20), (100, 3), (97, 1), (12, 0)]])
+@pytest.mark.parametrize(
+    "lengths", [[(104, 20)], [(100, 3)], [(100, 1)], [(97, 1)], [(104, 20), (100, 3), (97, 1), (12, 0)]]
+)
 def test_ranks_that_hold_nothing_tell_the_layout_too(tmp_path: Path, tp: int, lengths: list[tuple[int, int]]) -> None:
     step, truth = write(tmp_path, lengths, Layout(tp=tp, cp=4, recorded=False))
     assert_true(step, truth)
     assert field(step, "train_log_probs")["reason"] == "layout inferred (cp 4)"
     assert {row["reason"] for row in tables.batch(step)} == {"layout inferred (cp 4)"}
+
+
+@pytest.mark.parametrize("lengths", [[(104, 20)], [(100, 3)], [(100, 1)]])
+def test_ranks_that_hold_nothing_are_not_missing(tmp_path: Path, lengths: list[tuple[int, int]]) -> None:
+    step, truth = write(tmp_path, lengths, Layout(cp=4))
+    assert_true(step, truth)
+    assert step_row(step)["state"] == "ok" and field(step, "train_log_probs")["reason"] is None
+
+
+def test_of_layouts_that_place_all_alike_one_that_divides_the_ranks_is_named(tmp_path: Path) -> None:
+    """Slices 0, 1, 0 and 0 wide are those of cp 3, of which there would be one rank and a part, and of cp 4."""
+    step, truth = write(tmp_path, [(3, 1)], Layout(cp=4, recorded=False))
+    assert_true(step, truth)
+    assert field(step, "train_log_probs")["reason"] == "layout inferred (cp 4)"
 
 
 @pytest.mark.parametrize("qkv", ["thd", "bshd"])
