@@ -547,7 +547,7 @@ async def test_a_run_that_vanishes_leaves_the_screen_up(demo: Path, tmp_path: Pa
         assert app.is_running
 
 
-# Text of dumps ----------------------------------------------------------------------------------------------------
+# Case 26: Textualize/textual#6155, Codeplain-ai/codeplain#316, text of dumps that reads as markup -----------------
 
 EVIL = "[/red][bold]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\x00"
 

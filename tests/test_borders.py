@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dumptui.core.view import SampleView, view_sample
@@ -32,6 +33,19 @@ def test_the_rank_of_every_token_is_the_one_that_trained_it(tmp_path: Path, cp: 
     assert set(changes) <= set(shown.chunks.edges.tolist())
     assert len(shown.chunks.edges) < 2 * cp
     assert shown.cp_rank(0) is None and shown.cp_rank(4 + response) is None
+
+
+def test_outliers_at_the_borders_of_chunks(tmp_path: Path) -> None:
+    """Case 19: verl-project/verl#4250, one bad log-prob a chunk, of which rank 0 holds tokens 0-3 and 30-39."""
+    batch = [sample(0, prompt_len=10, response_len=40)]
+    bad = np.array(batch[0]["rollout_log_probs"])
+    bad[[3, 29]] -= 8
+    write_step(tmp_path, 0, batch, Layout(cp=2), truth={"log_probs": [bad]}, mirror=False)
+    shown = view(tmp_path)
+    assert sorted(shown.worst(most=2).tolist()) == [13, 39]
+    assert shown.borders[1] == [14, 27, 40]
+    assert [shown.cp_rank(at) for at in (13, 14, 39, 40)] == [0, 1, 1, 0]
+    assert shown.value("lp_diff", 13) == pytest.approx(-8, abs=1e-5)
 
 
 def test_a_run_without_context_parallelism_has_no_chunks(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def counted(response: int) -> list[float]:
     return [round(-(at + 1) / 10, 6) for at in range(response)]
 
 
-# Case 1: radixark/miles#2581, context-parallel slices joined in file order -----------------------------------
+# Case 1: radixark/miles#2581, context-parallel slices joined in file order ---------------------------------
 
 
 def write_counted(run: Path, total: int, response: int, cp: int, **options: Any) -> None:
@@ -307,7 +307,7 @@ def test_another_sequence_is_no_expansion(tmp_path: Path) -> None:
     assert step.trained == 0 and "other tokens" in step.orphans[0]
 
 
-# Case 36: a template without the rank makes ranks overwrite one file --------------------------------------
+# Case 36: THUDM/slime#1922, a template without the rank makes ranks overwrite one file ---------------------
 
 
 def test_a_name_that_disagrees_with_its_content_is_said(tmp_path: Path) -> None:

@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import tables, views
+from dumptui.core import conversation, tables, views
+from dumptui.core.facts import sample_facts
 from dumptui.core.run import Run
 from dumptui.core.survey import survey
+from dumptui.core.text import visible
 from dumptui.core.view import MASKED, MISSING, PROMPT, TRAINED, view_sample
+from dumptui.tui.copying import copyable
+from dumptui.tui.output import to_csv, to_json, to_table
 from tests.reading import ELSEWHERE, documents, elsewhere, field, groups, read, samples, step_row, values
 from tests.writer import Layout, Truth, sample, write_step
 
@@ -205,7 +209,7 @@ def test_both_spellings_of_speculative_decoding(tmp_path: Path, spec: Json | Non
     assert [(row["spec_accept_rate"], row["prefix_cache_hit_rate"]) for row in rows] == [(0.75, 0.25), (None, 0.0)]
 
 
-# Case 12: objects of the framework in a sample ------------------------------------------------------------
+# Case 12: radixark/miles Sample.to_dict, THUDM/slime#680, numpy/numpy#28340, objects of the framework in a sample ---
 
 
 def test_objects_of_classes_that_are_not_here(tmp_path: Path) -> None:
@@ -242,7 +246,7 @@ def test_differences_and_ratios_of_a_temperature_mismatch(tmp_path: Path) -> Non
     assert samples(step)[0]["mean_imp_ratio"] == pytest.approx((1.1149 + 0.1509) / 2, abs=1e-4)
 
 
-# Case 18: vllm-project/vime#70, rllm-org/rllm#816, eval-protocol/python-sdk#457, zeros and shifts -----------
+# Case 18: vllm-project/vime#70, rllm-org/rllm#816, eval-protocol/python-sdk#457, zeros and shifts ----------
 
 
 def test_zeros_of_trained_tokens_still_count(tmp_path: Path) -> None:
@@ -452,7 +456,51 @@ def test_unknown_keys_with_a_float_a_token_are_fields(tmp_path: Path) -> None:
     assert documents(step)[0]["extra"]["scores"] == "[0.5, 0.5, 0.5]"
 
 
-# Case 36: huge metadata -----------------------------------------------------------------------------------
+# Case 25: pytorch/pytorch#1995 and #40157, THUDM/slime#2385, what is large and not asked for --------------
+
+
+def test_what_is_not_looked_at_is_not_read(tmp_path: Path) -> None:
+    """Routed experts of 19 MB, and log-probs of one sample that are a view of 40 MB."""
+    batch = [sample(at, prompt_len=100, response_len=900) for at in range(4)]
+    truth = write_step(tmp_path, 0, batch, Layout(dp=4), mirror=False)
+    payload = torch.load(truth.files[2], weights_only=False)
+    payload["rollout_data"]["rollout_routed_experts"] = [torch.zeros(999, 48, 100, dtype=torch.int32)]
+    payload["rollout_data"]["entropy"] = [torch.arange(1e7)[5_000_000:5_000_900]]
+    torch.save(payload, truth.files[2])
+    assert truth.files[2].stat().st_size > 50e6
+    before = bytes_read()
+    step = read(tmp_path)
+    rows = samples(step)
+    view_sample(step, 2, None)
+    assert bytes_read() - before < 2e6
+    assert rows[2]["max_entropy"] == 5_000_899
+    experts = next(fact for part in sample_facts(step, step.samples[2]) for fact in part.facts if "routed" in fact.name)
+    assert experts.value == "<int32[999, 48, 100]>"
+
+
+def bytes_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+# Case 30: daaain/claude-code-log#144, lone surrogates -----------------------------------------------------
+
+
+def test_halves_of_characters_are_shown_and_printed(tmp_path: Path) -> None:
+    half = "x\udcb2y\ud83d"
+    prompt = [{"role": "user", "content": half}]
+    said = [{"sample_index": 0, "status": "completed", "messages": [*prompt, {"role": "assistant", "content": half}]}]
+    batch = [sample(0, status=half, response=half, prompt=prompt, metadata={half: half})]
+    write_step(tmp_path, 0, batch, train=False, mirror=False, trajectory=said)
+    step = read(tmp_path)
+    rows = samples(step)
+    assert to_table(rows).encode() and to_csv(rows).encode() and to_json({"rows": documents(step)}).encode()
+    assert "x‹dcb2›y‹d83d›" in to_table(rows)
+    talk = conversation.read_conversation(step, step.samples[0], conversation.open_sidecar(step), None)
+    assert [visible(part.text) for one in talk.messages for part in one.parts] == ["x‹dcb2›y‹d83d›"] * 2
+    assert to_json(conversation.document(talk)).encode() and copyable(half).encode()
+
+
+# Case 36: PrimeIntellect-ai/verifiers#827, #830 and #1000, huge metadata -----------------------------------
 
 
 def test_huge_metadata_is_cut_with_its_size(tmp_path: Path) -> None:

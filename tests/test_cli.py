@@ -72,6 +72,9 @@ def test_the_screen_refuses_before_it_starts(demo: Path) -> None:
             assert b"\x1b" not in terminal.raw
 
 
+# Case 33: NVIDIA/OpenShell#3120, a terminal that can't draw
+
+
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"TERM": ""}])
 def test_a_terminal_that_can_not_draw_gets_the_table(demo: Path, env: dict[str, str]) -> None:
     with Terminal(demo, size=(200, 24), env=env) as terminal:

@@ -32,7 +32,7 @@ def decoded(sequence: str) -> str:
     return base64.b64decode(found[1]).decode()
 
 
-# The clipboard ---------------------------------------------------------------------------------------------------
+# The clipboard: case 33, QwenLM/qwen-code#4929, anomalyco/opencode#7028, what is copied through tmux goes nowhere -----
 
 
 @given(st.text(st.characters(codec=None)))

@@ -62,7 +62,7 @@ def step_row(files: StepFiles) -> Record:
     return tables.step_row(step, tables.samples(step))
 
 
-# Cut files -----------------------------------------------------------------------------------------------------------
+# Case 13: radixark/miles#2815, half-written files and landing on one -------------------------------------------------
 
 
 @pytest.mark.parametrize("how", CUTS)
@@ -346,6 +346,9 @@ def test_a_link_to_nowhere_is_no_file(tmp_path: Path) -> None:
     truth.files[0].unlink()
     truth.files[0].symlink_to(tmp_path / "nowhere")
     assert [rank for rank, _ in Run.open(tmp_path).steps[StepKey(0)].shards] == [1]
+
+
+# Case 35: getlogbook/logbook#243 and tox-dev/filelock#669, handles that go stale on a file server ---------------------
 
 
 def test_a_stale_handle_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

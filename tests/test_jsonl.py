@@ -59,6 +59,9 @@ def times(records: list[Record]) -> list[Any]:
     return [record["ts"] for record in records]
 
 
+# Case 29: hiyouga/LlamaFactory#10715, gptme/gptme#1364, radixark/miles#2581 and #2024, lines that are being written
+
+
 def test_each_record_is_told_once_as_the_file_grows(path: Path) -> None:
     tail = Tail(path)
     assert tail.poll() == ([], 0, False, False)

@@ -171,9 +171,12 @@ def test_files_that_are_all_alike_may_all_be_copies(tmp_path: Path) -> None:
     )
 
 
+# Case 16: THUDM/slime#1871 and #73, contiguous slices -----------------------------------------------------
+
+
 @pytest.mark.parametrize("recorded", [True, False])
 def test_contiguous_slices_have_the_wrong_widths(tmp_path: Path, recorded: bool) -> None:
-    """THUDM/slime#1871: 20 tokens, 10 of response, cp 2: contiguous slices are 1 and 9 wide, zigzag ones 4 and 6."""
+    """20 tokens, 10 of response, cp 2: contiguous slices are 1 and 9 wide, zigzag ones 4 and 6."""
     layout = Layout(cp=2, recorded=recorded, field_qkv=dict.fromkeys(FIELDS, "contiguous"))
     step, _ = write(tmp_path, [(20, 10)], layout)
     for name in ("train_log_probs", "lp_diff", "entropy", "advantages"):
@@ -184,7 +187,7 @@ def test_contiguous_slices_have_the_wrong_widths(tmp_path: Path, recorded: bool)
 
 @pytest.mark.parametrize("recorded", [True, False])
 def test_contiguous_slices_with_the_widths_of_zigzag_are_contradicted(tmp_path: Path, recorded: bool) -> None:
-    """THUDM/slime#1871: 8 tokens, 4 of response, cp 2: [0] and [1,2,3] against [3] and [0,1,2]."""
+    """8 tokens, 4 of response, cp 2: [0] and [1,2,3] against [3] and [0,1,2]."""
     layout = Layout(cp=2, recorded=recorded, field_qkv=dict.fromkeys(FIELDS, "contiguous"))
     step, _ = write(tmp_path, [(8, 4)], layout)
     for name in ("train_log_probs", "lp_diff", "entropy"):
@@ -278,7 +281,7 @@ def test_lengths_that_cannot_be_cost_no_more_than_their_file(tmp_path: Path, nam
     assert shown["state"] in ("ok", "partial")
 
 
-# bshd -----------------------------------------------------------------------------------------------------
+# Case 15: radixark/miles cp_utils and data.py, padded slices and fields that are cut by another rule ------
 
 
 @pytest.mark.parametrize("recorded", [True, False])
@@ -288,7 +291,10 @@ def test_padded_slices_and_fields_that_follow_the_other_rule(tmp_path: Path, rec
     given = {"returns": [np.arange(10) / 10]}
     batch = [sample(0, prompt_len=10, response_len=10)]
     truth = write_step(tmp_path, 0, batch, layout, truth=given, mirror=False)
-    assert_true(read(tmp_path), truth)
+    step = read(tmp_path)
+    assert [shard.widths("log_probs").tolist() for shard in step.shards] == [[0], [10]]
+    assert [shard.widths("returns").tolist() for shard in step.shards] == [[4], [6]]
+    assert_true(step, truth)
 
 
 def test_both_rules_fit_the_returns_with_different_values(tmp_path: Path) -> None:

@@ -277,6 +277,9 @@ def next_line(stream: Any) -> dict[str, Any]:
     return line
 
 
+# Case 33: QwenLM/qwen-code#8519, Textualize/textual#5000, what is drawn again and again flickers
+
+
 def test_a_followed_run_at_rest_writes_nothing_and_is_named_in_the_title(root: Path, tmp_path: Path) -> None:
     write(root, 0)
     with Terminal(root, "--follow", env={"XDG_CACHE_HOME": str(tmp_path / "cache")}) as terminal:

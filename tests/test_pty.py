@@ -113,6 +113,9 @@ def test_the_terminal_is_clean_after_every_end(demo: Path) -> None:
         assert closed.process.wait(timeout=DEADLINE) == 129
 
 
+# Case 27: SWE-agent/mini-swe-agent#761, Textualize/toolong#16, Textualize/textual#3506, text that a terminal obeys
+
+
 def test_text_of_a_dump_never_reaches_the_terminal_raw(tmp_path: Path) -> None:
     root = tmp_path / "run\x1b]0;owned\x07"
     facts: dict[str, Any] = {

@@ -18,6 +18,7 @@ from dumptui.core.errors import BeingWritten, DumpError, NoDump
 from dumptui.core.run import SKEW, YOUNG, Run, StepKey, is_young, list_folder, read_file
 
 FOREIGN = ["latest.pt", "0.pt.tmp", "notes.txt", "5_bak.pt", ".nfs0001", "0 (copy).pt", "eval_x.pt", "07.pt", "٣.pt"]
+FOREIGN += ["3.tmp.pt", "notes.pt"]
 
 
 def touch(*paths: Path) -> None:
@@ -217,6 +218,9 @@ def once(error: OSError, call: Callable[..., Any]) -> Callable[..., Any]:
 
 def stale_handle() -> OSError:
     return OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+# Case 35: getlogbook/logbook#243 and tox-dev/filelock#669
 
 
 @pytest.mark.parametrize("call", ["listdir", "scandir"])

@@ -397,6 +397,9 @@ def test_what_is_no_logging_call_is_left_out_and_told(tmp_path: Path, record: Re
 # Lanes and times ----------------------------------------------------------------------------------------------
 
 
+# Case 29: radixark/miles#2024, a phase that is still open ends at -1
+
+
 def test_an_open_phase_does_not_stretch_the_time_range_and_closes_later(tmp_path: Path) -> None:
     append(tmp_path, f"phases/{HOURS[1]}", phase("actor_train", MIDNIGHT - 20, -1.0))
     append(tmp_path, f"gpu_util/{HOURS[1]}", gpu(MIDNIGHT - 15))

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,14 @@ async def test_small_panes_are_filled_exactly(size: tuple[int, int]) -> None:
         assert len(lines) == size[1]
         assert {cell_len(line) for line in lines} == {size[0]}
         assert all("\x1b" not in line for line in lines)
+
+
+# Case 31: scikit-hep/uproot-browser#256, ai-dynamo/aisimulate#34, Textualize/textual-plotext#15 and #12, plotext 6
+
+
+def test_the_version_of_plotext_is_pinned() -> None:
+    project = Path(__file__).parent.parent / "pyproject.toml"
+    assert '"plotext==5.3.2",' in project.read_text()
 
 
 def test_plotext_is_not_imported_before_there_is_something_to_draw() -> None:

@@ -80,6 +80,9 @@ async def test_rows_line_up_under_their_header_with_the_cursor_row_pointed_at() 
         assert screen(app)[0].startswith("▲sample  reward")
 
 
+# Case 32: Textualize/textual#1892, #4737, #5273, #5951, tables that grow slow
+
+
 async def test_a_million_rows_are_never_all_asked_for() -> None:
     asked: set[int] = set()
 
