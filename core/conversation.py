@@ -10,7 +10,7 @@ import numpy as np
 
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
-from dumptui.core.messages import Naming, Part, identity, parts_of
+from dumptui.core.messages import Part, as_recorded, identity, parts_of
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Row, Sidecar, choose
@@ -18,8 +18,6 @@ from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import Turn, Where, find_turns, joined, locate
 from dumptui.core.values import as_mapping, as_text
 
-MOST_VALUES = 200_000
-"""Values of messages that are printed: those of a rollout file are no JSON and may be endless."""
 MASKED = "masked"
 """The role of what stands in the response but was not trained on, where no message says who wrote it."""
 
@@ -236,9 +234,8 @@ def chosen_call(
 
 def document(conversation: Conversation) -> Record:
     """The conversation as `--print` gives it: the messages as they were recorded, and their tokens beside them."""
-    naming = Naming(media=False, left=MOST_VALUES)
     return {
-        "messages": [naming.name(one.dumped) for one in conversation.messages],
+        "messages": as_recorded([one.dumped for one in conversation.messages]),
         "note": conversation.note,
         "tokens": [where_document(one.where) for one in conversation.messages],
         "links": [

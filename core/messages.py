@@ -25,6 +25,8 @@ _DEEPEST = 50
 """Levels of nesting that are written out; Python's own JSON gives up at some 1,000."""
 _MOST_VALUES = 20_000
 """Values that are written out: a pickle of 1 KB may hold the same list twice in each of fifty lists."""
+_MOST_RECORDED = 200_000
+"""The same of messages that are printed or copied as they were recorded."""
 LONG_DATA = 256
 """From this many characters on, a text without a blank in a part that is no text is taken for encoded data."""
 THOUGHTS = ("reasoning_content", "reasoning", "thinking")
@@ -234,6 +236,11 @@ class Naming:
         if isinstance(value, Placeholder):
             return {value.qualified_name: self.name(value.state or value.items or list(value.args), depth + 1)}
         return preview(value)
+
+
+def as_recorded(messages: object) -> Any:
+    """Messages for JSON, media as they are."""
+    return Naming(media=False, left=_MOST_RECORDED).name(messages)
 
 
 def media_name(text: str) -> str | None:

@@ -17,9 +17,11 @@ from dumptui.core.join import Step
 from dumptui.core.run import Run
 from dumptui.core.values import alike
 from dumptui.core.view import view_sample
+from dumptui.tui.app import DumpTui
 from dumptui.tui.output import to_json
 from tests.crafted import Raw, program, write_pt
 from tests.reading import ELSEWHERE, documents, elsewhere, field, groups, read, samples, values
+from tests.screen import press, tab, text, until, until_shown
 from tests.writer import sample, write_step
 
 Json = dict[str, Any]
@@ -83,6 +85,31 @@ def test_a_value_of_any_shape_costs_itself(tmp_path: Path, key: str, shape: str)
         show_all(step)
         assert values(step, "rollout_log_probs", 2) == pytest.approx(sample(2)["rollout_log_probs"], abs=1e-5)
     list(health.health(Run.open(tmp_path)))
+
+
+async def test_odd_values_on_screen(tmp_path: Path) -> None:
+    seen = ("reward", "status", "label", "prompt", "response", "metadata", "trace", "weight_versions")
+    batch = [{**sample(at), **dict.fromkeys(seen, shape)} for at, shape in enumerate(SHAPES.values())]
+    write_step(tmp_path, 0, [sample(at) for at in range(len(batch))], mirror=False)
+    write_pt(tmp_path / "rollout_data" / "0.pt", program({"rollout_id": 0, "samples": batch}))
+    app = DumpTui(Run.open(tmp_path), None)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await until_shown(pilot, "6 samples")
+        for key in (
+            "a",
+            tab("groups"),
+            "enter",
+            tab("rollout"),
+            "enter",
+            *"in" * 6,
+            tab("conversation"),
+            *"pppppp",
+            "y",
+        ):
+            await press(pilot, key)
+            await until(pilot, lambda: not app.wait.waiting)
+            assert "can't be shown" not in text(app)
+        await press(pilot, "escape")
 
 
 def test_values_are_compared_in_depth_but_not_for_ever() -> None:

@@ -276,11 +276,14 @@ class Desk(ContentSwitcher):
 
 def prompt(sample: Sample) -> str:
     """Chat messages as JSON."""
+    if isinstance(sample.prompt, str):
+        return sample.prompt
     import json
 
+    from dumptui.core.messages import as_recorded
     from dumptui.tui.output import strict
 
-    return sample.prompt if isinstance(sample.prompt, str) else json.dumps(strict(sample.prompt), ensure_ascii=False)
+    return json.dumps(strict(as_recorded(sample.prompt)), ensure_ascii=False)
 
 
 def preview(text: str) -> str:
