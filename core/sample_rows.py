@@ -12,11 +12,12 @@ from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
 from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked, count_true
 from dumptui.core.values import Dumped, as_float, as_text, type_name
-from dumptui.core.versions import oldest_version
+from dumptui.core.versions import newest_version, oldest_version
 
 # The state of a field in each sample, and the reason for it.
 Said: TypeAlias = tuple[list[State], list[str | None]]
 OnField: TypeAlias = Callable[[float], object]
+MOST_BEHIND = 16  # weight versions; hardly a sample waits longer to be trained on
 FIELDS = 5  # that `statistics` goes through
 
 
@@ -189,10 +190,12 @@ def current_version(step: Step) -> int:
     """The weight version of a sample that was written wholly on-policy in this step.
 
     The counter is raised before the first rollout, so a fresh run's step N is written by version N + 1, a plain
-    counter's by version N.
+    counter's by version N. One that is far behind began anew with a resumed attempt, or counts an update every few
+    steps: then the newest version here is all that is known of it.
     """
     oldest = [version for sample in step.samples if (version := oldest_version(sample.versions)) is not None]
-    return max([step.rollout.step, *oldest])
+    newest = max((v for one in step.samples if (v := newest_version(one.versions)) is not None), default=0)
+    return max([newest if newest + MOST_BEHIND < step.rollout.step else step.rollout.step, *oldest])
 
 
 def tool_calls(prompt: object) -> int | None:

@@ -77,5 +77,12 @@ def version_at(calls: Iterable[Call], position: int) -> str | None:
 
 def oldest_version(versions: Iterable[str]) -> int | None:
     """The smallest of the versions that are counters."""
-    numbers = [int(version) for version in versions if version.isdecimal() and len(version) <= _LONGEST_NUMBER]
-    return min(numbers, default=None)
+    return min(counters(versions), default=None)
+
+
+def newest_version(versions: Iterable[str]) -> int | None:
+    return max(counters(versions), default=None)
+
+
+def counters(versions: Iterable[str]) -> list[int]:
+    return [int(version) for version in versions if version.isdecimal() and len(version) <= _LONGEST_NUMBER]

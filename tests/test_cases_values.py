@@ -196,6 +196,15 @@ def test_a_fresh_on_policy_run_is_not_stale(tmp_path: Path) -> None:
     assert [samples(read(tmp_path, number))[0]["staleness"] for number in range(3)] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("versions", [[["1"], ["1"]], [["13"], ["13"]], [["2"], ["1", "2"]]])
+def test_a_counter_that_began_anew_is_not_held_against_the_step(tmp_path: Path, versions: list[list[str]]) -> None:
+    """A resumed attempt counts from 1 again; updates every fourth step count to 13 in step 50."""
+    write_step(tmp_path, 50, [sample(at, weight_versions=one) for at, one in enumerate(versions)], mirror=False)
+    newest = max(int(one) for sample in versions for one in sample)
+    oldest = [min(map(int, one)) for one in versions]
+    assert [row["staleness"] for row in samples(read(tmp_path, 50))] == [newest - one for one in oldest]
+
+
 SPEC = {"spec_num_correct_drafts": 3, "spec_num_proposed_drafts": 4, "completion_tokens": 6}
 OLD_SPEC = {"spec_accept_token_num": 3, "spec_draft_token_num": 4, "spec_verify_ct": 2, "completion_token_num": 6}
 
