@@ -15,6 +15,7 @@ from dumptui.core.ptfile import OnRead, Placeholder, PtFile
 from dumptui.core.values import (
     Numbers,
     alike,
+    as_cell,
     as_float,
     as_int,
     as_mapping,
@@ -103,6 +104,13 @@ class Sample:
     @property
     def prompt_length(self) -> int:
         return max(0, len(self.tokens) - self.response_length)
+
+    @property
+    def shown_reward(self) -> object:
+        """The reward as a cell of a table may hold it: numbers, texts and dicts of both, of anything else a preview."""
+        if isinstance(self.reward, Mapping):
+            return {name: as_cell(one) for name, one in self.reward.items()}
+        return as_cell(self.reward)
 
     @property
     def versions(self) -> list[str]:

@@ -150,6 +150,11 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else preview(value)
 
 
+def as_cell(value: object) -> object:
+    """A number, a text or None as it is, a preview of anything else."""
+    return value if value is None or as_float(value) is not None else as_text(value)
+
+
 def as_mapping(value: object) -> Mapping[str, Any]:
     """A dict as it is, the attributes of an object of a class that is not known here, {} of anything else."""
     if type(value) is dict:  # nearly always; the check for any Mapping costs five times as much

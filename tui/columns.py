@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from dumptui.core.record import Record
 from dumptui.core.text import visible
-from dumptui.core.values import as_float, as_text
 from dumptui.tui.output import number
 from dumptui.tui.widgets.table import Column
 
@@ -91,8 +90,7 @@ def reward(value: object) -> str:
     """A reward as a number, or the keys of a dict from which none is chosen."""
     if isinstance(value, Mapping):
         return "{" + visible(",".join(map(str, value))) + "}"
-    number = as_float(value)
-    return fixed(2)(number) if number is not None or value is None else visible(as_text(value))
+    return fixed(2)(value)
 
 
 STEPS = (

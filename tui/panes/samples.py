@@ -45,7 +45,7 @@ def sample_records(loaded: Loaded) -> list[Record]:
     records = []
     for position, (row, sample) in enumerate(zip(loaded.samples, loaded.step.samples, strict=True)):
         index = "?" if sample.index is None else sample.index
-        own = sample.reward if row["reward"] is None else row["reward"]
+        own = sample.shown_reward if row["reward"] is None else row["reward"]
         shown = {
             "position": position,
             "label": f"{index}.{sample.occurrence}" if times[sample.index] > 1 else index,
