@@ -13,7 +13,7 @@ from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import NoDump
 from dumptui.core.ptfile import Array as Inline
 from dumptui.core.ptfile import OnRead, PtFile
-from dumptui.core.values import Dumped, as_int, as_mapping, floats, plain
+from dumptui.core.values import Dumped, as_int, as_mapping, floats, integers, plain
 
 # Columns of one value a response token, which are cut over context-parallel ranks.
 PER_TOKEN = (
@@ -47,6 +47,8 @@ NOT_PER_TOKEN = frozenset(
 
 # Columns of a value a sample that tables show: read at once, as their tensors may be gone when a table is made.
 PLAIN = frozenset(["rewards", "raw_reward", "truncated"])
+# Columns of whole numbers, one a token or a response token.
+WHOLE = frozenset(["tokens", "loss_masks"])
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)
@@ -217,14 +219,16 @@ def is_malformed(name: str, values: object, rows: int) -> bool:
 
 
 def read_column(name: str, values: object) -> object:
-    """A column with its rows at hand: arrays and flat tensors as lists of numbers, lists of floats a row as arrays,
-    rewards and flags as plain values.
+    """A column with its rows at hand: arrays and flat tensors as lists of numbers, lists of floats, tokens and masks a
+    row as arrays, rewards and flags as plain values.
     """
     listed = as_list(values)
     if listed is None:
         return values
     if name in PLAIN:
         return [plain(row) for row in listed]
+    if name in WHOLE:
+        return [whole_numbers(row) for row in listed]
     if not isinstance(next((row for row in listed if row is not None), None), Listed):
         return listed
     if not any(isinstance(row, Listed) and len(row) and isinstance(row[0], float) for row in listed):
@@ -234,6 +238,11 @@ def read_column(name: str, values: object) -> object:
         row if array is None or len(array.gaps) else Inline(array.values)
         for row, array in zip(listed, arrays, strict=True)
     ]
+
+
+def whole_numbers(row: object) -> object:
+    found = integers(row) if isinstance(row, Listed) else None
+    return row if found is None else Inline(found)
 
 
 def as_list(value: object) -> list[Any] | tuple[Any, ...] | None:

@@ -17,6 +17,7 @@ from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.join import load
 from dumptui.core.run import Run, StepKey
+from dumptui.core.shard import WHOLE
 from tests.reading import ELSEWHERE, assert_true, documents, elsewhere, field, read, samples, step_row, values
 from tests.writer import Layout, sample, write_slime_v2, write_step
 
@@ -368,12 +369,14 @@ def test_plain_columns_of_any_container(tmp_path: Path, kind: Any) -> None:
     assert [row["normalized_reward"] for row in samples(step)] == pytest.approx(truth.rewards, abs=1e-6)
 
 
-def test_per_token_columns_that_are_lists(tmp_path: Path) -> None:
-    truth = write_step(tmp_path, 0, [sample(at, response_len=4 + at) for at in range(3)], Layout(cp=2), mirror=False)
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_columns_of_rows_that_are_lists(tmp_path: Path, kind: Any) -> None:
+    batch = [sample(7, seed=at, response_len=80, loss_mask=[1, 0] * 40) for at in range(3)]
+    truth = write_step(tmp_path, 0, batch, Layout(cp=2), mirror=False)
 
     def change(payload: Json) -> None:
         data = payload["rollout_data"]
-        data.update({name: [row.tolist() for row in data[name]] for name in truth.fields})
+        data.update({name: [kind(row.tolist()) for row in data[name]] for name in (*truth.fields, *WHOLE)})
 
     for path in truth.files:
         edit(path, change)
