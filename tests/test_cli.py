@@ -63,6 +63,17 @@ def test_what_is_wrong_is_one_sentence_and_exit_code_2(
     assert "\x1b" not in err
 
 
+@pytest.mark.parametrize("spelled", ["{run}/", "{link}", "{link}//", "{run}/rollout_data", "{run}/rollout_data/.."])
+def test_a_run_may_be_spelled_in_any_way(capsys: pytest.CaptureFixture[str], tmp_path: Path, spelled: str) -> None:
+    folder, link = tmp_path / "ü 🙂\n[/x]", tmp_path / "link"
+    link.symlink_to(folder)
+    write_step(folder, 0, [sample(0), sample(1)])
+    code, out, err = ask(capsys, spelled.format(run=folder, link=link), "--print", "steps", "--json")
+    assert (code, err, json.loads(out)["rows"][0]["samples"]) == (0, "", 2)
+    code, out, err = ask(capsys, spelled.format(run=folder, link=link), "--print", "tokens", "--sample", "1")
+    assert (code, err) == (0, "")
+
+
 def test_the_screen_refuses_before_it_starts(demo: Path) -> None:
     cases = [((demo, "--step", "9"), (80, 24), "no step 9"), ((demo,), (39, 9), "39x9 is too small")]
     for words, size, said in cases:

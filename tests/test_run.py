@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
+from dumptui.core.join import load
 from dumptui.core.run import SKEW, YOUNG, Run, StepKey, is_young, list_folder, read_file
+from tests.writer import Layout, sample, write_step
 
 FOREIGN = ["latest.pt", "0.pt.tmp", "notes.txt", "5_bak.pt", ".nfs0001", "0 (copy).pt", "eval_x.pt", "07.pt", "٣.pt"]
 FOREIGN += ["3.tmp.pt", "notes.pt"]
@@ -175,6 +177,17 @@ def test_a_needed_folder_without_permission(shared_path: Path, closed: str) -> N
     with unprivileged(), pytest.raises(DumpError) as caught:
         Run.open(shared_path)
     assert str(caught.value) == f"{shared_path / closed}: can't be listed: Permission denied"
+
+
+def test_files_without_permission_cost_themselves(shared_path: Path) -> None:
+    truth = write_step(shared_path, 0, [sample(at) for at in range(4)], Layout(dp=2))
+    for path in (truth.files[1], shared_path / "rollout_data/0.pt"):
+        path.chmod(0)
+    with unprivileged():
+        step = load(Run.open(shared_path).steps[StepKey(0)])
+        assert [error.problem for error in step.broken] == ["can't be opened: Permission denied"]
+        assert step.rollout_problem is not None and "Permission denied" in str(step.rollout_problem)
+        assert (step.trained, len(step.samples)) == (2, 4)
 
 
 def test_a_read_only_run_opens_and_stays_as_it_was(shared_path: Path) -> None:
