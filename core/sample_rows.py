@@ -57,6 +57,7 @@ def sample_facts(step: Step, sample: Sample, current: int, reward_key: str | Non
         "reward_note": reward_note(sample.reward, reward_key),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
+        "versions": versions_text(versions, oldest),
         "mixed_version": len(set(versions)) > 1 if versions else None,
         "staleness": None if oldest is None else current - oldest,
         "turns": len(sample.calls) or None,
@@ -70,6 +71,14 @@ def sample_facts(step: Step, sample: Sample, current: int, reward_key: str | Non
         "prefix_cache_hit_rate": share(cache, ("cached_tokens",), ("total_prompt_tokens",)),
         **train_facts(step, sample, reward_key),
     }
+
+
+def versions_text(versions: Sequence[str], oldest: int | None) -> str | None:
+    """The version that wrote a sample, or the oldest and the last one of several."""
+    if not versions:
+        return None
+    mixed = len(set(versions)) > 1 and oldest is not None
+    return f"v{oldest}–v{versions[-1]}" if mixed else f"v{versions[-1]}"
 
 
 def reward_note(reward: object, key: str | None) -> str | None:

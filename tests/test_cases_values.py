@@ -185,6 +185,7 @@ def test_staleness_and_mixture_of_every_shape(tmp_path: Path) -> None:
         (None, None, None, None, None),
         ("default", None, None, False, 1),
     ]
+    assert [row["versions"] for row in samples(step)] == ["v3–v5", "v3–v4", None, "vdefault"]
     assert [step.samples[1].version_at(at) for at in (12, 15, 25)] == ["3", "4", None]
     assert step.samples[0].version_at(12) is None
 

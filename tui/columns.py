@@ -151,6 +151,7 @@ SAMPLES = (
     Field("non_generation_time", "env s", 6, fixed(1), "seconds spent in tools and environment"),
     Field("raw_reward", "raw", 7, fixed(2), "the trainer's raw reward, before normalisation"),
     Field("truncated", "trunc", 5, yes, "cut by the length limit"),
+    Field("versions", "weights", 9, whole, "the weight version that wrote it, or the oldest and the last of several"),
     Field("status", "status", 10, whole, "Sample.status", False, right=False),
     Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0; indices restart with each", False),
     Field("remove_sample", "removed", 7, yes, "masked out of training by a filter", False),
