@@ -1,4 +1,4 @@
-"""The theme of the screen: the one chosen last, in whatever run, or the terminal's own colours where it has but 16."""
+"""The colours of the screen: those chosen last, in whatever run, or the terminal's own where it has but 16."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 from textual.app import App
 
 from dumptui.core.state import State
+from dumptui.tui.scales import DEFAULT_PAIR, PAIRS
 
-THEME = "theme"
+THEME, HUES = "theme", "hues"
 OWN_COLOURS = "ansi-dark"  # of the two it is the one with light text, and takes the terminal's for most
 
 
@@ -25,3 +26,13 @@ def begin_with_theme(app: App[None]) -> None:
 
 def keep_theme(name: str) -> None:
     State.of(None).put(THEME, name)
+
+
+def kept_hues() -> str:
+    """The pair of hues for values, one of PAIRS."""
+    kept = State.of(None).get(HUES)
+    return kept if isinstance(kept, str) and kept in PAIRS else DEFAULT_PAIR
+
+
+def keep_hues(pair: str) -> None:
+    State.of(None).put(HUES, pair)

@@ -45,8 +45,8 @@ class ShadedText(Wheel):
 
     | token | hue | without hue |
     | --- | --- | --- |
-    | positive | orange, 8 shades | bold from half of the scale on |
-    | negative | blue, 8 shades | underlined from half of the scale on |
+    | positive | one of the pair, 8 shades | bold from half of the scale on |
+    | negative | the other, 8 shades | underlined from half of the scale on |
     | magnitude (not diverging) | one hue, 8 shades | bold from half of the scale on |
     | prompt | muted | dim |
     | masked | muted | dim italic, never shaded |
@@ -214,7 +214,7 @@ class ShadedText(Wheel):
             for look, name in COMPONENTS.items():
                 self._palette[look] = self.get_component_rich_style(f"heatmap--{name}")
             self._palette[LOOK_NO_VALUE] += Style(strike=True)
-            hues = scales.hues(self.pair, ansi=self.app.native_ansi_color)
+            hues = scales.hues(self.pair, ansi=self.app.native_ansi_color, dark=self.app.current_theme.dark)
             _, base = self.background_colors
             self._palette |= shade_styles(hues, base, self.rich_style, diverging=self._diverging)
         return self._palette
