@@ -52,7 +52,7 @@ class ShadedText(Wheel):
     | masked | muted | dim italic, never shaded |
     | missing | muted | `∅` before it |
     | trained, shade NaN | as missing | struck through |
-    | special | another hue | in « » |
+    | special | another hue, but of 16 | in « » |
     | first of a turn or chunk | | `│` or `┊` before it |
     | marked (search) | yellow | bold italic |
     | under the cursor | reverse | bold reverse |
@@ -80,6 +80,7 @@ class ShadedText(Wheel):
         & > .heatmap--border { color: $text-primary; text-style: bold; }
         & > .heatmap--mark { background: #ffe14d; color: #000000; text-style: bold italic; }
         & > .heatmap--cursor { text-style: bold reverse; }
+        &:ansi > .heatmap--special { color: $foreground; }
         &:ansi > .heatmap--mark { background: ansi_bright_green; color: ansi_black; text-style: bold italic; }
     }
     """
