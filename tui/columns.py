@@ -242,6 +242,7 @@ BATCH_COLUMNS = (
 BATCH_SAMPLES = chosen(
     "label",
     "group_index",
+    "flags",
     "dumped_rank",
     "micro_batch",
     "optimizer_step",
@@ -257,7 +258,6 @@ BATCH_SAMPLES = chosen(
     "adv_mean",
     "adv_std",
     "return_mean",
-    "flags",
 )
 
 
