@@ -12,7 +12,7 @@ from rich.color import Color as RichColor
 from rich.style import Style
 from textual.color import Color, Lab, rgb_to_lab
 
-from dumptui.tui import scales
+from dumptui.tui import hues
 from dumptui.tui.scales import Range, is_diverging, shades, span_text
 from dumptui.tui.widgets.looks import shade_styles
 
@@ -53,15 +53,15 @@ def test_the_ends_are_named(name: str, span: Range | None, text: str) -> None:
 
 
 def test_every_pair_has_two_hues_for_signs() -> None:
-    for pair in scales.PAIRS:
-        found = scales.hues(pair, ansi=False)
+    for pair in hues.PAIRS:
+        found = hues.hues(pair, ansi=False)
         assert found.negative != found.positive
         for dark in (True, False):
-            own = scales.hues(pair, ansi=True, dark=dark)
+            own = hues.hues(pair, ansi=True, dark=dark)
             assert own.negative.background != own.positive.background and own.negative.faint != own.positive.faint
             assert all(Color.parse(colour).ansi is not None for hue in own for colour in hue)
-    assert scales.hues("no such pair", ansi=False) == scales.PAIRS[scales.DEFAULT_PAIR]
-    assert scales.hues("no such pair", ansi=True) == scales.ON_BLACK[scales.DEFAULT_PAIR]
+    assert hues.hues("no such pair", ansi=False) == hues.PAIRS[hues.DEFAULT_PAIR]
+    assert hues.hues("no such pair", ansi=True) == hues.ON_BLACK[hues.DEFAULT_PAIR]
 
 
 # What a colour is to who lacks the cones of long, middle or short waves, in linear RGB: Machado et al. 2009.
@@ -73,21 +73,21 @@ BLINDNESS = {
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)
-@pytest.mark.parametrize("pair", scales.PAIRS)
+@pytest.mark.parametrize("pair", hues.PAIRS)
 def test_both_hues_are_told_apart_by_the_colour_blind(pair: str, kind: str) -> None:
     def lab(colour: str) -> Lab:
         linear = np.array([part / 255 for part in Color.parse(colour).rgb]) ** 2.2
         red, green, blue = np.clip(np.array(BLINDNESS[kind]) @ linear, 0, 1) * 255
         return rgb_to_lab(Color(*(round(255 * (part / 255) ** (1 / 2.2)) for part in (red, green, blue))))
 
-    hues = scales.hues(pair, ansi=False)
-    assert math.dist(lab(hues.negative.background), lab(hues.positive.background)) > 50
+    ends = hues.hues(pair, ansi=False)
+    assert math.dist(lab(ends.negative.background), lab(ends.positive.background)) > 50
 
 
 @pytest.mark.parametrize("base", ["#121212", "#1e1e1e", "#d8d8d8", "#ffffff"])
-@pytest.mark.parametrize("pair", scales.PAIRS)
+@pytest.mark.parametrize("pair", hues.PAIRS)
 def test_text_is_read_on_every_shade(pair: str, base: str) -> None:
-    for look, style in shade_styles(scales.hues(pair, ansi=False), Color.parse(base), Style(), diverging=True):
+    for look, style in shade_styles(hues.hues(pair, ansi=False), Color.parse(base), Style(), diverging=True):
         if look:
             assert style.color is not None and style.bgcolor is not None
             lightness = sorted(brightness(one) for one in (style.color, style.bgcolor))

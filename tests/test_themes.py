@@ -11,8 +11,8 @@ from rich.style import Style
 from dumptui.core.run import Run, StepKey
 from dumptui.core.state import State
 from dumptui.tui.app import DumpTui
-from dumptui.tui.scales import DEFAULT_PAIR
-from dumptui.tui.themes import HUES, OWN_COLOURS, THEME, begin_with_theme, kept_hues
+from dumptui.tui.hues import DEFAULT_PAIR, HUES, kept_hues
+from dumptui.tui.themes import OWN_COLOURS, THEME, begin_with_theme
 from tests.screen import Terminal, press, strips, until, until_shown
 from tests.test_desk import opened, pick
 

@@ -1,4 +1,4 @@
-"""The colours of the screen: those chosen last, in whatever run, or the terminal's own where it has but 16."""
+"""The theme of the screen: the one chosen last, in whatever run, or the terminal's own colours where it has but 16."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from textual.app import App
 from textual.theme import BUILTIN_THEMES
 
 from dumptui.core.state import State
-from dumptui.tui.scales import DEFAULT_PAIR, PAIRS
 
-THEME, HUES = "theme", "hues"
+THEME = "theme"
 OWN_COLOURS = "ansi-dark"  # of the two it is the one with light text, and takes the terminal's for most
 OWN_LIGHT = "ansi-light"
 # Blue and red are read on black only where they are the bright ones: a contrast of 2.2 and 3.6 becomes 4.9 and 5.3.
@@ -32,13 +31,3 @@ def begin_with_theme(app: App[None]) -> None:
 
 def keep_theme(name: str) -> None:
     State.of(None).put(THEME, name)
-
-
-def kept_hues() -> str:
-    """The pair of hues for values, one of PAIRS."""
-    kept = State.of(None).get(HUES)
-    return kept if isinstance(kept, str) and kept in PAIRS else DEFAULT_PAIR
-
-
-def keep_hues(pair: str) -> None:
-    State.of(None).put(HUES, pair)

@@ -15,9 +15,9 @@ from dumptui.core.text import visible
 from dumptui.core.view import SampleView
 from dumptui.tui import scales
 from dumptui.tui.answers import Opened, Surveyed
+from dumptui.tui.hues import DEFAULT_PAIR, kept_hues
 from dumptui.tui.panes.chart import TokenChart
 from dumptui.tui.scales import Floats, Range
-from dumptui.tui.themes import kept_hues
 from dumptui.tui.token_text import absence, by_interest, statistic_text, title, token_line, worst_text
 from dumptui.tui.walk import Search, Walk
 from dumptui.tui.widgets.flow import Flow
@@ -40,8 +40,8 @@ class TokenView(Vertical):
     scale: var[str] = var("step", init=False)
     """What the shades span, one of SCALES."""
 
-    hues: var[str] = var(scales.DEFAULT_PAIR, init=False)
-    """The pair of them that the shades are of, one of scales.PAIRS."""
+    hues: var[str] = var(DEFAULT_PAIR, init=False)
+    """The pair of them that the shades are of, one of hues.PAIRS."""
 
     @dataclass
     class SurveyWanted(Message):

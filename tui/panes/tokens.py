@@ -6,14 +6,13 @@ from textual.binding import Binding
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
-from dumptui.tui import scales
 from dumptui.tui.answers import Hits
 from dumptui.tui.ask import Ask
 from dumptui.tui.dialog import Choose
+from dumptui.tui.hues import PAIRS, keep_hues, meaning
 from dumptui.tui.panes.samples import SampleChosen
 from dumptui.tui.panes.token_view import SCALES, TokenView
 from dumptui.tui.questions import TOKENS_HINT, ask_pattern
-from dumptui.tui.themes import keep_hues
 from dumptui.tui.token_text import by_interest, choice_text
 from dumptui.tui.widgets.zoomplot import PAN, STEP
 
@@ -94,14 +93,14 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
         self.scale = SCALES[(SCALES.index(self.scale) + 1) % len(SCALES)]
 
     def action_hues(self) -> None:
-        pairs = list(scales.PAIRS)
+        pairs = list(PAIRS)
         self.choose_hues(pairs[(pairs.index(self.hues) + 1) % len(pairs)])
 
     def choose_hues(self, pair: str) -> None:
         self.hues = pair
         keep_hues(pair)
         self.app.clear_notifications()
-        self.notify(f"hues {pair}: {scales.meaning(pair)}")
+        self.notify(f"hues {pair}: {meaning(pair)}")
 
     # The chart -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from rich.style import Style
 from textual.color import Color
 
-from dumptui.tui.scales import Hue, Hues
+from dumptui.tui.hues import Hue, Hues
 
 KINDS = PROMPT, TRAINED, MASKED, MISSING = range(4)
 

@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip
-from dumptui.tui import scales
+from dumptui.tui import hues
 from dumptui.tui.widgets.flow import MISSING_SIGN, Flow
 from dumptui.tui.widgets.looks import (
     COMPONENTS,
@@ -88,8 +88,8 @@ class ShadedText(Wheel):
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
     """The token under the cursor, kept within the text; 0 when there is none."""
 
-    pair: reactive[str] = reactive(scales.DEFAULT_PAIR, repaint=False, init=False)
-    """Which hues stand for the values: a name of `scales.PAIRS`."""
+    pair: reactive[str] = reactive(hues.DEFAULT_PAIR, repaint=False, init=False)
+    """Which hues stand for the values: a name of `hues.PAIRS`."""
 
     @dataclass
     class Scrolled(Message):
@@ -215,9 +215,9 @@ class ShadedText(Wheel):
             for look, name in COMPONENTS.items():
                 self._palette[look] = self.get_component_rich_style(f"heatmap--{name}")
             self._palette[LOOK_NO_VALUE] += Style(strike=True)
-            hues = scales.hues(self.pair, ansi=self.app.native_ansi_color, dark=self.app.current_theme.dark)
+            ends = hues.hues(self.pair, ansi=self.app.native_ansi_color, dark=self.app.current_theme.dark)
             _, base = self.background_colors
-            self._palette |= shade_styles(hues, base, self.rich_style, diverging=self._diverging)
+            self._palette |= shade_styles(ends, base, self.rich_style, diverging=self._diverging)
         return self._palette
 
     def _token_style(self, index: int) -> Style:
