@@ -249,11 +249,11 @@ BATCH_COLUMNS = (
 BATCH_SAMPLES = chosen(
     "label",
     "group_index",
+    "raw_reward",
     "flags",
     "dumped_rank",
     "micro_batch",
     "optimizer_step",
-    "raw_reward",
     "normalized_reward",
     "effective_length",
     "mean_abs_lp_diff",
