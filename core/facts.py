@@ -101,7 +101,7 @@ def identity(step: Step, sample: Sample) -> Record:
     members = [one for one in step.samples if one.group == sample.group and sample.group is not None]
     place = sorted(members, key=lambda one: (one.index or 0, one.occurrence)).index(sample) + 1 if members else 0
     return {
-        "step": str(step.files.key),
+        "step": str(step.files.key) if step.files.key.evaluation else step.files.key.step,
         "index": "none" if sample.index is None else sample.index,
         "occurrence": sample.occurrence if siblings(step, sample) > 1 else None,
         "position": sample.position,

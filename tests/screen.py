@@ -42,6 +42,8 @@ KEYS = {
     "up": "\x1b[A",
     "right": "\x1b[C",
     "ctrl+p": "\x10",
+    "ctrl+f": "\x06",
+    "ctrl+g": "\x07",
 }
 KEYS |= {
     "ctrl+c": "\x03",
@@ -87,6 +89,16 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
 
 async def until_shown(pilot: Pilot[Any], *words: str) -> None:
     await until(pilot, lambda: all(word in text(pilot.app) for word in words))
+
+
+async def still(pilot: Pilot[Any]) -> str:
+    """The screen once nothing moves on it."""
+    before = ""
+    while before != (now := text(pilot.app)) or pilot.app.screen._layout_required:
+        before = now
+        await asyncio.sleep(0.05)
+        await pilot._wait_for_screen()
+    return now
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.widgets.table import Table
-from tests.screen import press, tab, text, until, until_shown
+from tests.screen import press, still, tab, text, until, until_shown
 
 GOLDENS = Path(__file__).parent / "goldens"
 WAYS = {
@@ -26,16 +24,6 @@ WAYS = {
     "groups": [tab("groups")],
     "pair": ["down", "enter", "d", "enter"],
 }
-
-
-async def still(pilot: Pilot[None]) -> str:
-    """The screen once nothing moves on it."""
-    before = ""
-    while before != (now := text(pilot.app)) or pilot.app.screen._layout_required:
-        before = now
-        await asyncio.sleep(0.05)
-        await pilot._wait_for_screen()
-    return now + "\n"
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)], ids=lambda size: "x".join(map(str, size)))
@@ -57,7 +45,7 @@ async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
                 await until_shown(pilot, "▾ sample")
             if name == "health":
                 await until(pilot, lambda: app.health.query_one(Table).empty != "looking")
-            shown = await still(pilot)
+            shown = await still(pilot) + "\n"
             golden = GOLDENS / f"{name}-{size[0]}x{size[1]}.txt"
             if os.environ.get("UPDATE_GOLDENS"):
                 GOLDENS.mkdir(exist_ok=True)

@@ -107,13 +107,14 @@ def listed(folder: Path) -> list[tuple[str, int]]:
     return sorted((str(path), path.stat().st_mtime_ns) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("pane", ["rollout", "batch", "tokens", "health"])
+@pytest.mark.parametrize("pane", ["rollout", "batch", "tokens", "conversation", "health", "groups"])
 def test_hostile_text_is_copied_and_listed_as_text(shared: Path, tmp_path: Path, pane: str) -> None:
     env = {"XDG_STATE_HOME": str(tmp_path), "TMUX": "", "STY": ""}
     with Terminal(shared / "runs" / "odd", "--pane", pane, env=env) as terminal:
         terminal.until("? Keys")
         terminal.settle()
-        for key in ("\r", "y", "G", "k", "k", "\r", ":", "y", "B", "\r", "'", "q", "e", "q"):
+        beside = ("i", "z", "q", "d", "\r", "t", "escape")  # facts, and another sample
+        for key in ("\r", "y", "G", "k", "k", "\r", ":", "y", "B", "\r", "'", "q", "e", "q", *beside):
             terminal.press(key)
             terminal.settle(0.1)
         assert foreign(COPIED.sub(b"", bytes(terminal.raw))) == []

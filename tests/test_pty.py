@@ -166,7 +166,7 @@ def test_the_sign_of_a_token_is_seen_without_its_hue(demo: Path) -> None:
         grey = stack.enter_context(Terminal(*words, size=(80, 24), env={"NO_COLOR": "1"}))
         few = stack.enter_context(Terminal(*words, size=(80, 24), env={"TEXTUAL_COLOR_SYSTEM": "standard"}))
         for terminal in (grey, few):
-            terminal.until("sample 64", "worst #")
+            terminal.until("sample 64", "worst #", "scale of the step")
             terminal.settle(0.1)
             body = [char for row in range(5, 13) for char in terminal.screen.buffer[row].values()]
             assert any(char.bold and not char.reverse for char in body)

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.color import Color as RichColor
+from rich.style import Style
+from textual.color import Color, Lab, rgb_to_lab
 
-from dumptui.tui import scales
+from dumptui.tui import hues
 from dumptui.tui.scales import Range, is_diverging, shades, span_text
+from dumptui.tui.widgets.looks import shade_styles
 
 NAN, INF = math.nan, math.inf
 
@@ -49,11 +53,51 @@ def test_the_ends_are_named(name: str, span: Range | None, text: str) -> None:
 
 
 def test_every_pair_has_two_hues_for_signs() -> None:
-    for pair in scales.PAIRS:
-        found = scales.hues(pair, ansi=False)
+    for pair in hues.PAIRS:
+        found = hues.hues(pair, ansi=False)
         assert found.negative != found.positive
-    assert scales.hues("no such pair", ansi=False) == scales.PAIRS[scales.DEFAULT_PAIR]
-    assert scales.hues(scales.DEFAULT_PAIR, ansi=True).negative.background.startswith("ansi_")
+        for dark in (True, False):
+            own = hues.hues(pair, ansi=True, dark=dark)
+            assert own.negative.background != own.positive.background and own.negative.faint != own.positive.faint
+            assert all(Color.parse(colour).ansi is not None for hue in own for colour in hue)
+    assert hues.hues("no such pair", ansi=False) == hues.PAIRS[hues.DEFAULT_PAIR]
+    assert hues.hues("no such pair", ansi=True) == hues.ON_BLACK[hues.DEFAULT_PAIR]
+
+
+# What a colour is to who lacks the cones of long, middle or short waves, in linear RGB: Machado et al. 2009.
+BLINDNESS = {
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+@pytest.mark.parametrize("kind", BLINDNESS)
+@pytest.mark.parametrize("pair", hues.PAIRS)
+def test_both_hues_are_told_apart_by_the_colour_blind(pair: str, kind: str) -> None:
+    def lab(colour: str) -> Lab:
+        linear = np.array([part / 255 for part in Color.parse(colour).rgb]) ** 2.2
+        red, green, blue = np.clip(np.array(BLINDNESS[kind]) @ linear, 0, 1) * 255
+        return rgb_to_lab(Color(*(round(255 * (part / 255) ** (1 / 2.2)) for part in (red, green, blue))))
+
+    ends = hues.hues(pair, ansi=False)
+    assert math.dist(lab(ends.negative.background), lab(ends.positive.background)) > 50
+
+
+@pytest.mark.parametrize("base", ["#121212", "#1e1e1e", "#d8d8d8", "#ffffff"])
+@pytest.mark.parametrize("pair", hues.PAIRS)
+def test_text_is_read_on_every_shade(pair: str, base: str) -> None:
+    for look, style in shade_styles(hues.hues(pair, ansi=False), Color.parse(base), Style(), diverging=True):
+        if look:
+            assert style.color is not None and style.bgcolor is not None
+            lightness = sorted(brightness(one) for one in (style.color, style.bgcolor))
+            assert (lightness[1] + 0.05) / (lightness[0] + 0.05) > 3.5
+
+
+def brightness(colour: RichColor) -> float:
+    """The relative luminance of WCAG 2."""
+    red, green, blue = ((part / 255) ** 2.2 for part in colour.get_truecolor())
+    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 
 
 floats = st.floats(width=32)

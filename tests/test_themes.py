@@ -11,6 +11,7 @@ from rich.style import Style
 from dumptui.core.run import Run, StepKey
 from dumptui.core.state import State
 from dumptui.tui.app import DumpTui
+from dumptui.tui.hues import DEFAULT_PAIR, HUES, kept_hues
 from dumptui.tui.themes import OWN_COLOURS, THEME, begin_with_theme
 from tests.screen import Terminal, press, strips, until, until_shown
 from tests.test_desk import opened, pick
@@ -31,6 +32,40 @@ async def test_a_chosen_theme_is_there_at_the_next_start_of_any_run(demo: Path, 
     app = DumpTui(Run.open(demo))
     begin_with_theme(app)
     assert app.theme == "ansi-light"
+
+
+async def test_other_hues_are_there_at_once_said_in_words_and_kept_for_every_run(demo: Path) -> None:
+    def legend() -> list[str]:
+        """The backgrounds of the ends of the scale, the lower one first."""
+        pieces = [(segment.text.strip(), segment.style or Style()) for strip in strips(app)[:4] for segment in strip]
+        return [style.bgcolor.name for text, style in pieces if text in ("−", "+") and style.bgcolor is not None]
+
+    async with opened(demo) as (app, pilot):
+        await press(pilot, "3")
+        await until_shown(pilot, "lp_diff against position")
+        before = legend()
+        await press(pilot, "C")
+        await until_shown(pilot, "red is above zero, blue below")
+        assert len(before) == len(legend()) == 2 and before[1] != legend()[1]
+        await press(pilot, "1", "ctrl+p", *"purple")
+        await until_shown(pilot, "purple is above zero, green below")
+        await press(pilot, "enter")
+        await until(pilot, lambda: kept_hues() == "purple-green")
+        await press(pilot, "3")
+        await until(pilot, lambda: len(legend()) == 2 and legend() != before)
+        own = legend()
+    async with opened(demo) as (app, pilot):
+        await press(pilot, "3")
+        await until_shown(pilot, "lp_diff against position")
+        await until(pilot, lambda: legend() == own)
+        app.theme = "ansi-light"
+        await until(pilot, lambda: legend() == ["color(2)", "color(5)"])
+
+
+@pytest.mark.parametrize("kept", ["gone", 3, None, []], ids=repr)
+def test_hues_that_are_none_are_not_taken(kept: object) -> None:
+    State.of(None).put(HUES, kept)
+    assert kept_hues() == DEFAULT_PAIR
 
 
 @pytest.mark.parametrize("kept", ["gone", 3, None, []], ids=repr)

@@ -57,6 +57,7 @@ PANES = {
     "health": "Health",
     "groups": "Groups",
 }
+OUT_OF_PLACE = {"health": ("conversation", "facts", "sample", "member", "compare"), "conversation": ("conversation",)}
 
 
 def places() -> type[Provider]:
@@ -427,6 +428,12 @@ class DumpTui(SampleApp):
     @on(TabLine.Chosen)
     def _tab_chosen(self, event: TabLine.Chosen) -> None:
         self.action_pane(event.name)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What is done with the sample under the cursor is not offered where none is in sight, nor where one is."""
+        if hasattr(self, "desk") and action in OUT_OF_PLACE.get(self.pane, ()):
+            return False
+        return super().check_action(action, parameters)
 
     def action_pane(self, name: str) -> None:
         if name == "tokens":

@@ -117,7 +117,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--pane",
-        choices=("rollout", "batch", "tokens", "conversation", "health"),
+        choices=("rollout", "batch", "tokens", "conversation", "health", "groups"),
         default=None,
         help="the pane to start in",
     )

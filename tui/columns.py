@@ -93,6 +93,13 @@ def reward(value: object) -> str:
     return fixed(2)(value)
 
 
+def reward_in_full(value: object) -> str:
+    """A reward as a number, or the entries of a dict with their values."""
+    if not isinstance(value, Mapping):
+        return reward(value)
+    return "{" + visible(", ".join(f"{name} {fixed(2)(one)}" for name, one in value.items())) + "}"
+
+
 STEPS = (
     Field("label", "step", 7, whole, "the rollout id; evals stand beside the train step of their number"),
     Field("samples", "n", 4, whole, "samples in the rollout file"),
@@ -243,10 +250,11 @@ BATCH_COLUMNS = (
 BATCH_SAMPLES = chosen(
     "label",
     "group_index",
+    "raw_reward",
+    "flags",
     "dumped_rank",
     "micro_batch",
     "optimizer_step",
-    "raw_reward",
     "normalized_reward",
     "effective_length",
     "mean_abs_lp_diff",
@@ -258,7 +266,6 @@ BATCH_SAMPLES = chosen(
     "adv_mean",
     "adv_std",
     "return_mean",
-    "flags",
 )
 
 

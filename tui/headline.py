@@ -20,7 +20,8 @@ def headline(run: Run, key: StepKey, row: Record | None) -> Text:
         return text
     if row["samples"] is None:
         return text.append(f"  {row['state']}: {visible(str(row['reason']))}", "bold")
-    text.append(f"  |Δ| {fixed(4)(row['mean_abs_lp_diff'])}", "bold")
+    part = "~" if row["state"] == "partial" and row["mean_abs_lp_diff"] is not None else ""
+    text.append(f"  |Δ| {part}{fixed(4)(row['mean_abs_lp_diff'])}", "bold")
     if row["state"] != "ok":
         text.append(f"  train {row['train_samples']}/{row['samples']}", "bold")
     return text

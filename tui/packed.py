@@ -19,7 +19,7 @@ NAMED = 8  # samples that are named one by one
 
 def shards_text(found: Sequence[Load]) -> Text:
     """The tokens of the data-parallel shards, and how far the largest is above their mean."""
-    text = Text("tokens", "bold")
+    text = Text().append("tokens", "bold")
     tokens = [load.tokens for load in found]
     if not tokens:
         return text.append(" -: no train files")
@@ -32,7 +32,7 @@ def shards_text(found: Sequence[Load]) -> Text:
 
 def micro_text(found: Sequence[Load]) -> Text:
     """The micro-batches, or why nothing is known of them."""
-    text = Text("micro-batches", "bold")
+    text = Text().append("micro-batches", "bold")
     reasons = list(dict.fromkeys(load.reason for load in found if load.reason is not None))
     sizes = [size for load in found for size in load.micro_batches or ()]
     if not sizes:
@@ -50,7 +50,7 @@ def micro_text(found: Sequence[Load]) -> Text:
 
 def left_out_text(found: Sequence[LeftOut], table: Sequence[Record]) -> Text:
     """What was not learnt from; `table` are the rows of the samples as the screen has them."""
-    text = Text("left out", "bold")
+    text = Text().append("left out", "bold")
     if not found:
         return text.append("  nothing")
     told = []

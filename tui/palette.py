@@ -1,4 +1,4 @@
-"""The command palette: every step of the run, every pane, every bookmark, and whatever a key does here."""
+"""The command palette: every step of the run, pane, bookmark and pair of hues, and whatever a key does here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class Places(Provider):
-    """An entry for every step and eval there is, such as "Go to step 12", for every pane, and for every bookmark."""
+    """An entry for every step and eval there is, such as "Go to step 12", pane, bookmark and pair of hues."""
 
     @property
     def dumptui(self) -> DumpTui:
@@ -43,6 +43,12 @@ class Places(Provider):
         for name, label in PANES.items():
             yield Entry(f"Pane: {label}", partial(self.dumptui.action_pane, name), PANE_HELP)
 
+    def _hues(self) -> Iterator[Entry]:
+        from dumptui.tui.hues import PAIRS, meaning
+
+        for pair in PAIRS:
+            yield Entry(f"Hues: {pair}", partial(self.dumptui.tokens.choose_hues, pair), meaning(pair))
+
     def _bookmarks(self) -> Iterator[Entry]:
         from dumptui.tui.bookmarks import bookmarks
 
@@ -57,7 +63,7 @@ class Places(Provider):
             yield discovered(entry)
 
     async def search(self, query: str) -> Hits:
-        for entry in (*self._steps(), *self._panes(), *self._bookmarks()):
+        for entry in (*self._steps(), *self._panes(), *self._hues(), *self._bookmarks()):
             if hit := found(self, query, entry):
                 yield hit
 

@@ -1,8 +1,6 @@
-"""How strongly a value of a statistic is shaded, and in which hues: the one place that knows of colours of values."""
+"""How strongly a value of a statistic is shaded."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,35 +14,6 @@ Range = tuple[float, float]
 SIGNED = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
 SMALLEST = 1e-9  # no range is narrower: what is constant is not blown up
 LEAST_RATIO = 1e-6
-
-
-class Hue(NamedTuple):
-    """The background of a full shade, as CSS names it, and the text on it where the background can't be blended."""
-
-    background: str
-    text: str = "#000000"
-
-
-class Hues(NamedTuple):
-    """`negative` and `positive` are the ends of a diverging scale, `magnitude` is that of a sequential one."""
-
-    negative: Hue
-    positive: Hue
-    magnitude: Hue
-
-
-# Orange against blue is told apart in the three common colour blindnesses; red against green is not.
-PAIRS = {"orange-blue": Hues(Hue("#1f78d1"), Hue("#d9730d"), Hue("#d9730d"))}
-DEFAULT_PAIR = "orange-blue"
-ANSI = Hues(Hue("ansi_blue", "ansi_bright_white"), Hue("ansi_yellow", "ansi_black"), Hue("ansi_yellow", "ansi_black"))
-"""What stands in for every pair in a theme of the terminal's own 16 colours."""
-
-
-def hues(pair: str, *, ansi: bool) -> Hues:
-    return ANSI if ansi else PAIRS.get(pair, PAIRS[DEFAULT_PAIR])
-
-
-# Shades ---------------------------------------------------------------------------------------------------------
 
 
 def is_diverging(name: str, span: Range) -> bool:

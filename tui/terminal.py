@@ -25,6 +25,7 @@ from textual.widget import MountError, Widget
 from dumptui.core.text import visible
 from dumptui.tui.copying import clipboard_sequence
 from dumptui.tui.painting import Painter, Rows, Shown
+from dumptui.tui.themes import ON_BLACK
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -36,6 +37,7 @@ class TerminalApp(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.register_theme(ON_BLACK)
         self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
         self._shown = Shown()
         self._leaving = False

@@ -57,7 +57,7 @@ def title(view: SampleView, place: str) -> Text:
     ]
     facts = [
         place,
-        f"reward {columns.reward(sample.shown_reward)}",
+        f"reward {columns.reward_in_full(sample.shown_reward)}",
         "" if sample.status == "completed" else visible(sample.status),
         ", ".join(filter(None, counts)),
         f"prompt {sample.prompt_length}",

@@ -120,7 +120,9 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             keep_cursor=again,
         )
         self.sort_samples(arrangement, keep_cursor=again)
-        self._show_file(self.query_one("#files", Table).cursor)
+        files = self.query_one("#files", Table)
+        files.styles.max_height = len(self.files) + 1  # what few files leave is for the samples
+        self._show_file(files.cursor)
         self._loaded = loaded
         if not again:
             self._show_columns([], "working out the columns")

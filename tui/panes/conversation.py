@@ -147,7 +147,7 @@ def title(talk: Talk, place: str) -> Text:
     facts = [
         place,
         talk.conversation.note or "",
-        f"reward {columns.reward(sample.shown_reward)}",
+        f"reward {columns.reward_in_full(sample.shown_reward)}",
         sample.status,
         f"{len(messages)} message{'s' * (len(messages) != 1)}",
         f"{calls} tool call{'s' * (calls != 1)}" if calls else "",

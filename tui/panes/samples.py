@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dumptui.core.record import Record
     from dumptui.tui.answers import Loaded
 
+NO_TRAIN = "no train"
 MANY = 16
 """Members of a group that are listed one by one."""
 
@@ -66,16 +67,17 @@ def flags(row: Record, evaluation: bool) -> str:
     elif row["status"] != "completed":
         found.append(visible(str(row["status"])))
     if not row["trained"] and not evaluation:
-        found.append("no train")
+        found.append(NO_TRAIN)
     if row["alignment_failed"]:
         found.append("unplaced")
     return " ".join(found)
 
 
 def sample_style(row: Record) -> str | None:
+    """What was not trained on is muted: where groups of equal rewards are left out that is half of a step."""
     if row["remove_sample"] or row["alignment_failed"]:
         return "bad"
-    return "warn" if row["flags"] else None
+    return "dim" if row["flags"] == NO_TRAIN else "warn" if row["flags"] else None
 
 
 def place(step: Step, position: int) -> str:

@@ -15,6 +15,7 @@ from dumptui.core.text import visible
 from dumptui.core.view import SampleView
 from dumptui.tui import scales
 from dumptui.tui.answers import Opened, Surveyed
+from dumptui.tui.hues import DEFAULT_PAIR, kept_hues
 from dumptui.tui.panes.chart import TokenChart
 from dumptui.tui.scales import Floats, Range
 from dumptui.tui.token_text import absence, by_interest, statistic_text, title, token_line, worst_text
@@ -38,6 +39,9 @@ class TokenView(Vertical):
 
     scale: var[str] = var("step", init=False)
     """What the shades span, one of SCALES."""
+
+    hues: var[str] = var(DEFAULT_PAIR, init=False)
+    """The pair of them that the shades are of, one of hues.PAIRS."""
 
     @dataclass
     class SurveyWanted(Message):
@@ -72,6 +76,8 @@ class TokenView(Vertical):
     def on_mount(self) -> None:
         self.heat = self.query_one("#text", Heatmap)
         self.chart = self.query_one(TokenChart)
+        self.hues = kept_hues()
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self.call_after_refresh(self.reshade))
 
     def enter(self) -> None:
         self.heat.focus()
@@ -150,6 +156,10 @@ class TokenView(Vertical):
 
     def watch_second(self) -> None:
         self._show_again()
+
+    def watch_hues(self) -> None:
+        self.heat.pair = self.hues
+        self.reshade()
 
     def watch_scale(self) -> None:
         self.reshade()

@@ -9,6 +9,7 @@ from dumptui.core.text import visible
 from dumptui.tui.answers import Hits
 from dumptui.tui.ask import Ask
 from dumptui.tui.dialog import Choose
+from dumptui.tui.hues import PAIRS, keep_hues, meaning
 from dumptui.tui.panes.samples import SampleChosen
 from dumptui.tui.panes.token_view import SCALES, TokenView
 from dumptui.tui.questions import TOKENS_HINT, ask_pattern
@@ -30,6 +31,7 @@ Special tokens stand in «»; a character over several tokens stands on its firs
 - **m** chooses the statistic, **M** a second one for the chart, on an axis of its own.
 - **s** changes what the shades span: the whole **step** (an imp_ratio is full at e and 1/e), this **sample**, or the
   **window**, which is the tokens on screen.
+- **C** changes the two hues of the shades, here and in every run from now on: orange-blue, red-blue, purple-green.
 - **]** goes to the next worst token of the sample and after its last one across the step, **[** back. **}** and **{**
   go across the step at once. Worst is the largest |value|, of an imp_ratio the largest |log|.
 - **/** searches the text for a regular expression, also across tokens; **;** goes to the next hit, **,** to the one
@@ -47,6 +49,7 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
         Binding("m", "statistic", "Statistic", id="tokens.statistic"),
         Binding("M", "second", "Second", show=False, id="tokens.second"),
         Binding("s", "scale", "Scale", id="tokens.scale"),
+        Binding("C", "hues", "Hues", show=False, id="tokens.hues", tooltip="Other hues for above and below zero"),
         Binding("right_square_bracket", "worst(1)", "Worst token", key_display="]", id="tokens.worst"),
         Binding("left_square_bracket", "worst(-1)", "Back", key_display="[", show=False, id="tokens.worst-back"),
         Binding("right_curly_bracket", "step_worst(1)", key_display="}", show=False, id="tokens.step-worst"),
@@ -88,6 +91,16 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
 
     def action_scale(self) -> None:
         self.scale = SCALES[(SCALES.index(self.scale) + 1) % len(SCALES)]
+
+    def action_hues(self) -> None:
+        pairs = list(PAIRS)
+        self.choose_hues(pairs[(pairs.index(self.hues) + 1) % len(pairs)])
+
+    def choose_hues(self, pair: str) -> None:
+        self.hues = pair
+        keep_hues(pair)
+        self.app.clear_notifications()
+        self.notify(f"hues {pair}: {meaning(pair)}")
 
     # The chart -------------------------------------------------------------------------------------------------
 

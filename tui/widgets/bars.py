@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from rich.text import Text
@@ -19,7 +20,17 @@ class Bars(Widget):
     """Counts from one end to another; a bin that holds anything is never blank."""
 
     ALLOW_SELECT = False
-    DEFAULT_CSS = "Bars { height: 3; width: 1fr; color: $text-primary; background: $surface; padding: 0 1; }"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"bars--axis"}
+    DEFAULT_CSS = """
+    Bars {
+        height: 3;
+        width: 1fr;
+        color: $text-primary;
+        background: $surface;
+        padding: 0 1;
+        & > .bars--axis { color: $text-muted; }
+    }
+    """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -34,10 +45,11 @@ class Bars(Widget):
 
     def render(self) -> Text:
         width, height = self.size
+        muted = self.get_component_rich_style("bars--axis")
         if not self._counts:
-            return Text(self._label, "dim", no_wrap=True, overflow="ellipsis")
+            return Text(self._label, muted, no_wrap=True, overflow="ellipsis")
         text = Text("\n".join(bars(self._counts, width, height - 1)), no_wrap=True)
-        return text.append("\n" * bool(text)).append(axis(self._ends, self._label, width), "dim")
+        return text.append("\n" * bool(text)).append(axis(self._ends, self._label, width), muted)
 
 
 def bars(counts: Sequence[int], width: int, height: int) -> list[str]:

@@ -131,8 +131,9 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         if not self._rows:
-            height = self.scrollable_content_region.height
-            return Strip([Segment(centred(self.empty, self._width, height)[y], self.rich_style)], self._width)
+            empty = "" if self._differences else self.empty  # until it is laid out, which takes a known width
+            line = centred(empty, self._width, self.scrollable_content_region.height)[y]
+            return Strip([Segment(line, self.rich_style)], self._width)
         at = y + self.scroll_offset.y
         if at >= len(self._rows):
             return Strip.blank(self._width, self.rich_style)

@@ -79,7 +79,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         & > .blocks--third { color: $text-warning; }
         & > .blocks--label { color: $text-muted; text-style: bold; }
         & > .blocks--more { color: $text-muted; text-style: underline; }
-        & > .blocks--bar { color: $accent; text-style: bold; }
+        & > .blocks--bar { color: $text-accent; text-style: bold; }
         & > .blocks--mark { background: #ffe14d; color: #000000; text-style: bold italic; }
     }
     """

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from rich.style import Style
 from textual.color import Color
 
-from dumptui.tui.scales import Hue, Hues
+from dumptui.tui.hues import Hue, Hues
 
 KINDS = PROMPT, TRAINED, MASKED, MISSING = range(4)
 
@@ -53,6 +53,6 @@ def shade_style(level: int, hue: Hue, base: Color, plain: Style) -> Style:
     if hot.ansi is not None:  # 16 colours don't blend: a hue of text, then of background
         if strong:
             return sign + Style(color=Color.parse(hue.text).rich_color, bgcolor=hot.rich_color)
-        return plain + Style(color=hot.rich_color)
+        return plain + Style(color=Color.parse(hue.faint).rich_color)
     background = base.blend(hot, abs(level) / SHADES)
     return sign + Style(color=background.get_contrast_text().rich_color, bgcolor=background.rich_color)

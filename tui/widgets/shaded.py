@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip
-from dumptui.tui import scales
+from dumptui.tui import hues
 from dumptui.tui.widgets.flow import MISSING_SIGN, Flow
 from dumptui.tui.widgets.looks import (
     COMPONENTS,
@@ -45,14 +45,14 @@ class ShadedText(Wheel):
 
     | token | hue | without hue |
     | --- | --- | --- |
-    | positive | orange, 8 shades | bold from half of the scale on |
-    | negative | blue, 8 shades | underlined from half of the scale on |
+    | positive | one of the pair, 8 shades | bold from half of the scale on |
+    | negative | the other, 8 shades | underlined from half of the scale on |
     | magnitude (not diverging) | one hue, 8 shades | bold from half of the scale on |
     | prompt | muted | dim |
     | masked | muted | dim italic, never shaded |
     | missing | muted | `∅` before it |
     | trained, shade NaN | as missing | struck through |
-    | special | another hue | in « » |
+    | special | another hue, but of 16 | in « » |
     | first of a turn or chunk | | `│` or `┊` before it |
     | marked (search) | yellow | bold italic |
     | under the cursor | reverse | bold reverse |
@@ -80,6 +80,7 @@ class ShadedText(Wheel):
         & > .heatmap--border { color: $text-primary; text-style: bold; }
         & > .heatmap--mark { background: #ffe14d; color: #000000; text-style: bold italic; }
         & > .heatmap--cursor { text-style: bold reverse; }
+        &:ansi > .heatmap--special { color: $foreground; }
         &:ansi > .heatmap--mark { background: ansi_bright_green; color: ansi_black; text-style: bold italic; }
     }
     """
@@ -87,8 +88,8 @@ class ShadedText(Wheel):
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
     """The token under the cursor, kept within the text; 0 when there is none."""
 
-    pair: reactive[str] = reactive(scales.DEFAULT_PAIR, repaint=False, init=False)
-    """Which hues stand for the values: a name of `scales.PAIRS`."""
+    pair: reactive[str] = reactive(hues.DEFAULT_PAIR, repaint=False, init=False)
+    """Which hues stand for the values: a name of `hues.PAIRS`."""
 
     @dataclass
     class Scrolled(Message):
@@ -214,9 +215,9 @@ class ShadedText(Wheel):
             for look, name in COMPONENTS.items():
                 self._palette[look] = self.get_component_rich_style(f"heatmap--{name}")
             self._palette[LOOK_NO_VALUE] += Style(strike=True)
-            hues = scales.hues(self.pair, ansi=self.app.native_ansi_color)
+            ends = hues.hues(self.pair, ansi=self.app.native_ansi_color, dark=self.app.current_theme.dark)
             _, base = self.background_colors
-            self._palette |= shade_styles(hues, base, self.rich_style, diverging=self._diverging)
+            self._palette |= shade_styles(ends, base, self.rich_style, diverging=self._diverging)
         return self._palette
 
     def _token_style(self, index: int) -> Style:

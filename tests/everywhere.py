@@ -1,0 +1,60 @@
+"""The keys that bring every pane and every dialog on screen, one after the other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Stop(NamedTuple):
+    keys: tuple[str, ...]
+    """Named as Textual does; characters stand for themselves."""
+    shown: str
+    """What then is on screen, whatever the run. Its samples have to be in groups, with train data and messages."""
+
+
+WAY = {
+    "steps": Stop((), "? Keys"),
+    "a step by its number": Stop(("#",), "go from step"),
+    "samples": Stop(("escape", "enter"), "< step"),
+    "sorting": Stop(("s",), "sort the samples by"),
+    "columns": Stop(("escape", "C"), "columns of the samples"),
+    "filter": Stop(("escape", "/", "r", "e"), "tab completes"),
+    "filtered": Stop((*"sponse_length > 0", "enter"), "where response_length > 0"),
+    "search of the step": Stop(("escape", "f", "."), "search"),
+    "searched": Stop(("enter",), "? Keys"),
+    "search of the run": Stop(("escape", "ctrl+f", "."), "search"),
+    "hits of the run": Stop(("enter",), "steps searched"),
+    "picture": Stop(("escape", "tab", "right"), "reward against length"),
+    "batch": Stop(("2",), "per-token fields"),
+    "columns of the batch": Stop(("v", "down"), "p99"),
+    "samples of the batch": Stop(("v", "tab", "tab", "down"), "micro-batches"),
+    "groups": Stop(("6",), "pass@1"),
+    "members": Stop(("enter",), "best first"),
+    "compare with": Stop(("d",), "compare sample"),
+    "pair": Stop(("enter",), "part at "),
+    "pair by words": Stop(("t", "]"), " words"),
+    "health": Stop(("5",), "health of the run"),
+    "health below": Stop(("down",), "health of the run"),
+    "tokens": Stop(("1", "enter"), " against position"),
+    "worst token": Stop(("]",), "scale of the step"),
+    "statistic": Stop(("m",), "shade and chart by"),
+    "second statistic": Stop(("escape", "M"), "on the right axis"),
+    "position": Stop(("escape", "ctrl+g", *"9999"), "go to the token"),
+    "search of the text": Stop(("escape", "/", "."), "search the text"),
+    "hits in the text": Stop(("enter",), " hits"),
+    "conversation": Stop(("escape", "4"), " message"),
+    "unfolded": Stop(("z", "down", "M"), " message"),
+    "search of the conversation": Stop(("/", ".", "enter"), " message"),
+    "facts": Stop(("escape", "4", "i"), "everything that is dumped"),
+    "unfolded facts": Stop(("z", "end"), "everything that is dumped"),
+    "copy": Stop(("escape", "y"), "the response"),
+    "export": Stop(("escape", "e"), "export to dumptui-"),
+    "command line": Stop(("escape", ":"), "this prints what is on screen"),
+    "bookmark": Stop(("escape", "B", "x"), "bookmark step"),
+    "marked": Stop(("enter",), "marked step"),
+    "bookmarks": Stop(("'",), "bookmarks"),
+    "reward key": Stop(("escape", "1", "w"), "reward"),
+    "palette": Stop(("escape", "ctrl+p"), "Filter  (/)"),
+    "palette of steps": Stop(("g", "o"), "Go to step"),
+    "keys": Stop(("escape", "escape", "?"), "Key"),
+}
