@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textual.message import Message as TextualMessage
 
-from dumptui.core.conversation import MASKED, Conversation, Link, Message, open_sidecar, read_conversation
+from dumptui.core.conversation import Conversation, Link, Message, open_sidecar, read_conversation
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.messages import Part
@@ -16,6 +16,7 @@ from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Sidecar
 from dumptui.core.text import visible
 from dumptui.core.tokens import Vocabulary
+from dumptui.core.unrecorded import MASKED
 from dumptui.core.wrapping import Lines
 from dumptui.tui.widgets.folds import Block, Passage
 
@@ -75,12 +76,16 @@ def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Li
         passage_of(part, call_label(part, calls.get((message.position, at))) if part.kind == "call" else label_of(part))
         for at, part in enumerate(message.parts)
     ]
+    passages = passages or [Passage("muted", "", Lines.of("(empty)"))]
+    if message.after:
+        passages.append(Passage("muted", "", Lines.of(visible(message.after))))
     return Block(
         kind=KINDS.get(message.role, "muted"),
         title=visible(title_of(message, result)),
         aside=" · ".join(filter(None, [version, place_of(message)])),
-        passages=passages or [Passage("muted", "", Lines.of("(empty)"))],
+        passages=passages,
         folded=message.role in FOLDED,
+        lead=visible(message.before),
     )
 
 

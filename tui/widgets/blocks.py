@@ -220,7 +220,8 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         yield Segment(title, self._style(one.kind) + Style(bold=True))
         room = width - cell_width(title)
         aside = clip(f"  {one.aside}", room) if one.aside else ""
-        words = clip(f"  {one.first_words}", room - cell_width(aside)) if folded else ""
+        words = one.first_words if folded else one.lead
+        words = clip(f"  {words}", room - cell_width(aside)) if words else ""
         yield Segment(words, self._style("muted"))
         yield Segment(" " * (room - cell_width(words) - cell_width(aside)) + aside, self._style("muted"))
 

@@ -33,13 +33,17 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A title, what is said beside it, and the passages under it. Every text has been through `visible`."""
+    """A title, what is said beside it, and the passages under it. Every text has been through `visible`.
+
+    `lead` stands behind the title while the block is not folded: what the text under it begins with.
+    """
 
     kind: str
     title: str
     aside: str
     passages: Sequence[Passage]
     folded: bool = False
+    lead: str = ""
 
     @property
     def first_words(self) -> str:
