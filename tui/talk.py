@@ -18,7 +18,7 @@ from dumptui.core.text import visible
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.unrecorded import MASKED
 from dumptui.core.wrapping import Lines
-from dumptui.tui.widgets.folds import Block, Passage
+from dumptui.tui.widgets.block import Block, Passage
 
 KINDS = {"user": "second", "prompt": "second", "assistant": "first", "tool": "third", "function": "third"}
 FOLDED = ("system", "developer", "tool", "function", MASKED)
