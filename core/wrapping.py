@@ -12,6 +12,8 @@ from dumptui.core.text import cell_widths, visible
 
 WORD = 24
 """A row ends at a blank among its last so many cells; a longer word is cut."""
+LONG = 10_000
+"""Cells of a text whose rows are kept as soon as they are counted; of thousands of texts that would be much to keep."""
 
 
 class Lines:
@@ -26,6 +28,7 @@ class Lines:
             self._widths[at] = cells[-1]
         self.widest = max(self._widths)
         """Cells of the widest line."""
+        self._total = sum(self._widths)
         self._wrapped: Wrapped | None = None
 
     @classmethod
@@ -41,6 +44,14 @@ class Lines:
             first = [at + rows for at, rows in zip(long, above, strict=False)]
             self._wrapped = Wrapped(width, self.lines, long, ends, first)
         return self._wrapped
+
+    def height(self, width: int) -> int:
+        """How many rows it takes."""
+        if self.widest <= width:
+            return len(self.lines)
+        if self._total > LONG or (self._wrapped is not None and self._wrapped.width == width):
+            return len(self.wrapped(width))
+        return sum(len(list(row_ends(line, self._cells.get(at), width))) for at, line in enumerate(self.lines))
 
     def first_rows(self, width: int, most: int) -> list[str]:
         """The first rows of `width` cells; nothing is worked out of those behind them."""

@@ -44,7 +44,9 @@ LINE = st.text(alphabet="ab 世é\u0301🤔x-", max_size=80)
 @given(st.lists(LINE, min_size=1, max_size=6), st.integers(2, 30))
 def test_wrapping_loses_no_character_and_fits(lines: list[str], width: int) -> None:
     text = Lines.of("\n".join(lines))
+    height = text.height(width)
     rows = text.wrapped(width)
+    assert height == len(rows) == text.height(width)
     made = [rows[at] for at in range(len(rows))]
     assert all(cell_width(row.removesuffix(" ")) <= width for row in made)
     starts = [*(rows.row_of(at) for at in range(len(lines))), len(rows)]

@@ -89,7 +89,7 @@ class Folds:
     def _rows(self, block: int, passage: int) -> int:
         drawn = self._drawn.get((block, passage))
         one = self.blocks[block].passages[passage]
-        return len(one.text.wrapped(self.room(one))) if drawn is None else len(drawn)
+        return one.text.height(self.room(one)) if drawn is None else len(drawn)
 
     def _count(self, block: int, passage: int) -> int:
         """How many rows it has, counted until they are too many to be shown."""
