@@ -174,7 +174,9 @@ async def test_a_search_unfolds_and_goes_from_hit_to_hit() -> None:
     )
     async with page.run_test(size=(60, 12), notifications=True) as pilot:
         await until_shown(pilot, "▾ second")
-        await press(pilot, "slash", *"row", "space", *"33", "enter")
+        await press(pilot, "slash", *"row", "space", *"33")
+        await until_shown(pilot, "search for a text", "2 lines")
+        await press(pilot, "enter")
         await until_shown(pilot, "│ row 33")
         await press(pilot, "semicolon")
         await until_shown(pilot, "▾ third", "ROW 33 too")

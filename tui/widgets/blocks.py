@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from dumptui.tui.ask import Ask
 from dumptui.tui.widgets.block import Block, Row
 from dumptui.tui.widgets.block_look import INDENT, BlockLook
 from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, Folds
-from dumptui.tui.widgets.sought import Sought
+from dumptui.tui.widgets.sought import Sought, find, pattern_of
 from dumptui.tui.widgets.wheel import Wheel
 
 SEARCH_HINT = "in any case; an empty one ends the search"
@@ -267,8 +268,13 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
             if text is not None:
                 self.search(text)
 
+        async def check(text: str) -> str:
+            found = await asyncio.to_thread(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
+            return f"{found:,} line{'s' * (found != 1)}" if found else "nothing is found"
+
         if self.blocks:
-            self.app.push_screen(Ask("search for a text", value=self._sought.text, hint=SEARCH_HINT), answered)
+            ask = Ask("search for a text", check, value=self._sought.text, hint=SEARCH_HINT)
+            self.app.push_screen(ask, answered)
 
     def search(self, text: str) -> None:
         """Mark a text wherever it stands and go to where it comes next; "" ends that."""

@@ -21,7 +21,7 @@ class Sought:
     def begin(self, text: str, blocks: Sequence[Block], current: int) -> None:
         """Look for another text, from the current block on; "" ends the search."""
         self.text = text
-        self.pattern = re.compile(re.escape(visible(text)), re.IGNORECASE) if text else None
+        self.pattern = pattern_of(text) if text else None
         self.look_through(blocks)
         self._at = next((at for at, hit in enumerate(self._hits) if hit.block >= current), 0) - 1
 
@@ -36,6 +36,10 @@ class Sought:
             return None
         self._at = (self._at + by) % len(self._hits)
         return self._hits[self._at]
+
+
+def pattern_of(text: str) -> re.Pattern[str]:
+    return re.compile(re.escape(visible(text)), re.IGNORECASE)
 
 
 def find(pattern: re.Pattern[str], blocks: Sequence[Block]) -> Iterator[Hit]:
