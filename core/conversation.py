@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.messages import Part, as_recorded, identity, parts_of
@@ -46,6 +47,8 @@ class Message:
     dumped: Mapping[str, Any]
     before: str = ""
     after: str = ""
+    masked: bool = False
+    """None of its tokens was trained on, though they are of the response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +85,21 @@ def read_conversation(
     texts = None if vocabulary is None else vocabulary.texts(sample.tokens.tolist())
     if recorded is None:
         said, how = split_sample(sample, turns, texts)
-        return make(said, [note, how])
-    where = locate(recorded, prompt_messages(sample, recorded), turns, texts, sample.prompt_length)
-    return make([Said(*one) for one in zip(recorded, where, strict=True)], [note])
+    else:
+        where = locate(recorded, prompt_messages(sample, recorded), turns, texts, sample.prompt_length)
+        said, how = [Said(*one) for one in zip(recorded, where, strict=True)], None
+    masked = [is_masked(one.where, mask, sample.prompt_length) for one in said]
+    messages = tuple(read_message(at, *one) for at, one in enumerate(zip(said, masked, strict=True)))
+    return Conversation(messages, "; ".join(filter(None, [note, how])) or None, tuple(pair(messages)))
 
 
-def make(said: Sequence[Said], notes: Sequence[str | None]) -> Conversation:
-    messages = tuple(read_message(at, one) for at, one in enumerate(said))
-    return Conversation(messages, "; ".join(filter(None, notes)) or None, tuple(pair(messages)))
+def is_masked(where: Where | None, mask: Array | None, prompt: int) -> bool:
+    if mask is None or where is None or where.how == "prompt" or where.start < prompt:
+        return False
+    return not np.any(mask[where.start - prompt : where.stop - prompt])
 
 
-def read_message(position: int, said: Said) -> Message:
+def read_message(position: int, said: Said, masked: bool) -> Message:
     dumped = said.dumped
     return Message(
         position=position,
@@ -104,6 +111,7 @@ def read_message(position: int, said: Said) -> Message:
         dumped=dumped,
         before=said.before,
         after=said.after,
+        masked=masked,
     )
 
 

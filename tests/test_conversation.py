@@ -166,6 +166,18 @@ def test_prompt_and_response_are_split_by_their_template(tmp_path: Path, recorde
     assert at == one.total_length
 
 
+def test_a_turn_of_the_model_that_was_not_trained_on_is_told(tmp_path: Path) -> None:
+    length = len(tokenizer().encode(ANSWERED).ids)
+    mask = [0] * (length - 3) + [1] * 3
+    spelled(tmp_path, ASKED, ASKED, ANSWERED, loss_mask=mask)
+    found = talk(tmp_path)
+    assert [(one.role, one.masked) for one in found.messages[2:]] == [
+        ("assistant", True),
+        ("tool", True),
+        ("assistant", False),
+    ]
+
+
 def test_a_prompt_that_is_no_clean_template_stays_whole(tmp_path: Path) -> None:
     asked = "<|im_start|>user\nWhat does <|im_end|> mean?<|im_end|>\n<|im_start|>assistant\n"
     spelled(tmp_path, asked, asked, "It ends a message.<|im_end|>")

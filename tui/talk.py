@@ -60,7 +60,11 @@ class Talks:
 
 def versions_of(conversation: Conversation, sample: Sample) -> dict[int, str]:
     """The weights that wrote each of the model's messages, where there is a generate call for each."""
-    written = [one for one in conversation.messages if one.role == "assistant" and one.where is not None]
+    written = [
+        one
+        for one in conversation.messages
+        if one.role == "assistant" and one.where is not None and one.where.start >= sample.prompt_length
+    ]
     if len(written) != len(sample.calls):
         return {}
     versions = [list(dict.fromkeys(span.version for span in call.spans)) for call in sample.calls]
@@ -82,11 +86,16 @@ def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Li
     return Block(
         kind=KINDS.get(message.role, "muted"),
         title=visible(title_of(message, result)),
-        aside=" · ".join(filter(None, [version, place_of(message)])),
+        aside=" · ".join(filter(None, [version, "masked" * is_left_out(message), place_of(message)])),
         passages=passages,
         folded=message.role in FOLDED,
         lead=visible(message.before),
     )
+
+
+def is_left_out(message: Message) -> bool:
+    """What the model wrote is trained on as a rule: that it is not has to be told."""
+    return message.masked and message.role == "assistant"
 
 
 def passage_of(part: Part, label: str) -> Passage:
