@@ -16,6 +16,9 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
 
+LOST = 1.0
+"""Seconds after which a key is no more waited for: the widget that had it may be gone, and the keys must go on."""
+
 
 class Handled(Message):
     """Follows a key all the way from the focus up to the app: when it is there, the key has been handled."""
@@ -62,7 +65,9 @@ class TypedApp(App[None]):
     def _is_free_for(self, event: events.Key | events.Paste) -> bool:
         """A key that is held down need not wait once it has opened nothing: all of it is one change of the screen."""
         last = self._handling
-        return last is None or (isinstance(event, events.Key) and key_of(last) == event.key == self._harmless)
+        if last is None or event.time - last.time > LOST:
+            return True
+        return isinstance(event, events.Key) and key_of(last) == event.key == self._harmless
 
     @on(Handled)
     async def _go_on(self, message: Handled) -> None:
