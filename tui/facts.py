@@ -54,7 +54,7 @@ def read_facts(step: Step, position: int, life: Lifecycle | None) -> Facts:
 
 def block_of(section: Section) -> Block:
     aside = "" if section.brief else f"{len(section.facts)} value{'s' * (len(section.facts) != 1)}"
-    lane = [] if section.lane is None else [Passage("plain", "", Lane.of_life(section.lane))]
+    lane = [] if section.lane is None else [Passage("plain", "", Lane(section.lane))]
     shown = [*lane, *passages(section.facts)]
     return Block("first", visible(section.title), aside, shown, folded=not section.brief)
 
