@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.messages import Part, as_recorded, identity, parts_of
@@ -15,11 +16,9 @@ from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Row, Sidecar, choose
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.turns import Turn, Where, find_turns, joined, locate
-from dumptui.core.values import as_mapping, as_text
-
-MASKED = "masked"
-"""The role of what stands in the response but was not trained on, where no message says who wrote it."""
+from dumptui.core.turns import Where, find_turns, locate
+from dumptui.core.unrecorded import Said, as_messages, split_sample
+from dumptui.core.values import as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`dumped` is the message as it was recorded, `call_id` the id of the call that it answers."""
+    """`dumped` is the message as it was recorded, `call_id` the id of the call that it answers.
+
+    `before` and `after` are the delimiters of a chat template around it, where it was cut out of a text.
+    """
 
     position: int
     role: str
@@ -43,6 +45,10 @@ class Message:
     call_id: str | None
     where: Where | None
     dumped: Mapping[str, Any]
+    before: str = ""
+    after: str = ""
+    masked: bool = False
+    """None of its tokens was trained on, though they are of the response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +83,35 @@ def read_conversation(
     mask = masks.one(0)[0] if masks.states[0] == "ok" else None
     turns = find_turns(mask, sample.prompt_length, sample.total_length)
     texts = None if vocabulary is None else vocabulary.texts(sample.tokens.tolist())
-    if recorded is not None:
+    if recorded is None:
+        said, how = split_sample(sample, turns, texts)
+    else:
         where = locate(recorded, prompt_messages(sample, recorded), turns, texts, sample.prompt_length)
-        return make(recorded, where, [note])
-    messages, places, how = split_messages(sample, turns, texts)
-    return make(messages, places, [note, how])
+        said, how = [Said(*one) for one in zip(recorded, where, strict=True)], None
+    masked = [is_masked(one.where, mask, sample.prompt_length) for one in said]
+    messages = tuple(read_message(at, *one) for at, one in enumerate(zip(said, masked, strict=True)))
+    return Conversation(messages, "; ".join(filter(None, [note, how])) or None, tuple(pair(messages)))
 
 
-def make(
-    dumped: Sequence[Mapping[str, Any]], where: Sequence[Where | None], notes: Sequence[str | None]
-) -> Conversation:
-    messages = tuple(read_message(at, *one) for at, one in enumerate(zip(dumped, where, strict=True)))
-    return Conversation(messages, "; ".join(filter(None, notes)) or None, tuple(pair(messages)))
+def is_masked(where: Where | None, mask: Array | None, prompt: int) -> bool:
+    if mask is None or where is None or where.how == "prompt" or where.start < prompt:
+        return False
+    return not np.any(mask[where.start - prompt : where.stop - prompt])
 
 
-def read_message(position: int, dumped: Mapping[str, Any], where: Where | None) -> Message:
+def read_message(position: int, said: Said, masked: bool) -> Message:
+    dumped = said.dumped
     return Message(
         position=position,
         role=as_text(dumped.get("role")) or "no role",
         name=as_text(dumped.get("name")),
         parts=parts_of(dumped),
         call_id=identity(dumped.get("tool_call_id")),
-        where=where,
+        where=said.where,
         dumped=dumped,
+        before=said.before,
+        after=said.after,
+        masked=masked,
     )
 
 
@@ -146,54 +158,12 @@ def recorded_row(step: Step, sample: Sample, sidecar: Sidecar) -> tuple[Row | No
     return choose(sidecar.rows(sample.index), siblings, sample)
 
 
-def as_messages(value: object) -> list[Mapping[str, Any]]:
-    """A list of messages; one that is no dict becomes the content of a message without a role."""
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [as_mapping(one) or {"content": one} for one in value]
-
-
 def prompt_messages(sample: Sample, messages: Sequence[Mapping[str, Any]]) -> int:
     """How many of the messages are the prompt: as many as it has, else all before the model first speaks."""
     prompt = as_messages(sample.prompt)
     if prompt and [one.get("role") for one in prompt] == [one.get("role") for one in messages[: len(prompt)]]:
         return len(prompt)
     return next((at for at, one in enumerate(messages) if one.get("role") == "assistant"), len(messages))
-
-
-def split_messages(
-    sample: Sample, turns: Sequence[Turn], texts: Sequence[str] | None
-) -> tuple[list[Mapping[str, Any]], list[Where | None], str | None]:
-    """The prompt, and the response split where its loss mask changes; what is said of that."""
-    asked = as_messages(sample.prompt) or prompt_message(sample, texts)
-    in_prompt = Where(0, sample.prompt_length, "prompt" if len(asked) > 1 else "mask") if sample.prompt_length else None
-    answer = [Turn(sample.prompt_length, sample.total_length, True)] if len(turns) < 2 or texts is None else turns
-    said = [turn_message(sample, turn, texts, whole=len(answer) == 1) for turn in answer]
-    if not sample.response_length:
-        said, answer = [{"role": "assistant", "content": sample.response}] * bool(sample.response), []
-    places = [in_prompt] * len(asked) + [Where(turn.start, turn.stop, "mask") for turn in answer]
-    places += [None] * (len(asked) + len(said) - len(places))
-    how = None
-    if len(answer) > 1:
-        how = "the response is split where its loss mask changes"
-    elif len(turns) > 1:
-        how = f"its {len(turns)} turns can't be told apart without a tokenizer"
-    return [*asked, *said], places, how
-
-
-def prompt_message(sample: Sample, texts: Sequence[str] | None) -> list[Mapping[str, Any]]:
-    if sample.prompt is not None and not isinstance(sample.prompt, (list, tuple)):
-        return [{"role": "prompt", "content": sample.prompt}]
-    if texts and sample.prompt_length:
-        return [{"role": "prompt", "content": joined(texts[: sample.prompt_length])}]
-    return []
-
-
-def turn_message(sample: Sample, turn: Turn, texts: Sequence[str] | None, *, whole: bool) -> Mapping[str, Any]:
-    text = sample.response if whole else ""
-    if not text and texts is not None:
-        text = joined(texts[turn.start : turn.stop])
-    return {"role": "assistant" if turn.trained else MASKED, "content": text}
 
 
 # Calls and results ----------------------------------------------------------------------------------------------
@@ -233,11 +203,15 @@ def chosen_call(
 
 
 def document(conversation: Conversation) -> Record:
-    """The conversation as `--print` gives it: the messages as they were recorded, and their tokens beside them."""
+    """The conversation as `--print` gives it: the messages as recorded, their tokens and delimiters beside them."""
     return {
         "messages": as_recorded([one.dumped for one in conversation.messages]),
         "note": conversation.note,
         "tokens": [where_document(one.where) for one in conversation.messages],
+        "delimiters": [
+            {"before": one.before, "after": one.after} if one.before or one.after else None
+            for one in conversation.messages
+        ],
         "links": [
             {"call": link.call, "result": link.result, "by": "id" if link.by_id else "order"}
             for link in conversation.links

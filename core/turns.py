@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Literal, TypeAlias
@@ -14,7 +14,7 @@ from dumptui.core.context_parallel import Array
 from dumptui.core.messages import parts_of
 from dumptui.core.tokens import CONTINUES
 
-How: TypeAlias = Literal["mask", "text", "prompt"]
+How: TypeAlias = Literal["mask", "text", "template", "prompt"]
 
 NEEDLE = 80
 """Characters of a message that are looked for; a template may change what is around its lines, not within one."""
@@ -33,7 +33,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Positions [start, stop) of a message; by "prompt" it is known only that it is somewhere in there."""
+    """Positions [start, stop) of a message; by "template" its delimiters are among them, by "prompt" it is known only
+    that it is somewhere in there.
+    """
 
     start: int
     stop: int
@@ -61,6 +63,15 @@ class Finder:
         pieces = ["" if text == CONTINUES else text for text in texts]
         self._text = "".join(pieces)
         self._ends = list(accumulate(map(len, pieces)))
+
+    def spans(self, lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The tokens [start, stop) of each of some texts that, one behind the other, are the text of all tokens.
+
+        A token that reaches over a border belongs to the text behind it; there is a token in each span.
+        """
+        borders = [bisect_right(self._ends, end) for end in accumulate(lengths[:-1])]
+        for start, stop in pairwise([0, *borders, len(self._ends)]):
+            yield start, max(start + 1, stop)
 
     def find(self, needle: str, start: int, stop: int) -> int | None:
         """The token of [start, stop) in which the needle begins."""

@@ -13,11 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dumptui.core.conversation import Conversation, open_sidecar, read_conversation
-from dumptui.core.demo_text import write_tokenizer
+from dumptui.core.demo_text import tokenizer, write_tokenizer
 from dumptui.core.messages import Part, parts_of, pretty, split_blocks
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sidecar import Sidecar
 from dumptui.core.tokens import Vocabulary
+from dumptui.core.turns import Where, joined
 from tests.reading import read
 from tests.screen import run
 from tests.writer import sample, write_step
@@ -127,6 +128,73 @@ def test_without_a_conversation_the_response_is_split_by_the_mask(tmp_path: Path
     assert "split where its loss mask changes" in (found.note or "")
     texts = Vocabulary.load(tmp_path / "tokenizer/tokenizer.json").texts(read(tmp_path).samples[0].tokens.tolist())
     assert contents(found)[2] == "".join(text for text in texts[6:9] if text != "⋯")
+
+
+def spelled(root: Path, prompt: Any, asked: str, answered: str, **fields: Any) -> Vocabulary:
+    """A step of one sample whose tokens are those of two texts."""
+    write_tokenizer(root / "tokenizer")
+    before, after = (tokenizer().encode(text).ids for text in (asked, answered))
+    one = sample(0, response_len=len(after), tokens=before + after, prompt=prompt, response=answered, **fields)
+    write_step(root, 0, [one])
+    return Vocabulary.load(root / "tokenizer/tokenizer.json")
+
+
+ASKED = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHow many?<|im_end|>\n<|im_start|>assistant\n"
+ANSWERED = "<think>hm</think>I ask.<|im_end|>\n<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\n42, 世<|im_end|>"
+
+
+@pytest.mark.parametrize("recorded", ["text", "messages", "nothing"])
+def test_prompt_and_response_are_split_by_their_template(tmp_path: Path, recorded: str) -> None:
+    messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "How many?"}]
+    prompt = {"text": ASKED, "messages": messages, "nothing": None}[recorded]
+    vocabulary = spelled(tmp_path, prompt, ASKED, ANSWERED)
+    found = talk(tmp_path)
+    assert [one.role for one in found.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert contents(found) == ["Be kind.", "How many?", "hmI ask.", "42", "42, 世"]
+    subject = "the response is" if recorded == "messages" else "prompt and response are"
+    assert found.note == f"no conversation is recorded; {subject} split by the ChatML template"
+    one = read(tmp_path).samples[0]
+    texts = vocabulary.texts(one.tokens.tolist())
+    at = 0
+    for message in found.messages:
+        assert message.where is not None and (message.where.start, message.where.how) == (at, "template")
+        at = message.where.stop
+        if recorded != "messages" or message.position > 1:
+            whole = message.before + message.dumped["content"] + message.after
+            assert whole == joined(texts[message.where.start : at])
+        assert all(found.at_token(token) is message for token in range(message.where.start, at))
+    assert at == one.total_length
+
+
+def test_a_turn_of_the_model_that_was_not_trained_on_is_told(tmp_path: Path) -> None:
+    length = len(tokenizer().encode(ANSWERED).ids)
+    mask = [0] * (length - 3) + [1] * 3
+    spelled(tmp_path, ASKED, ASKED, ANSWERED, loss_mask=mask)
+    found = talk(tmp_path)
+    assert [(one.role, one.masked) for one in found.messages[2:]] == [
+        ("assistant", True),
+        ("tool", True),
+        ("assistant", False),
+    ]
+
+
+def test_a_prompt_that_is_no_clean_template_stays_whole(tmp_path: Path) -> None:
+    asked = "<|im_start|>user\nWhat does <|im_end|> mean?<|im_end|>\n<|im_start|>assistant\n"
+    spelled(tmp_path, asked, asked, "It ends a message.<|im_end|>")
+    found = talk(tmp_path)
+    assert [one.role for one in found.messages] == ["prompt", "assistant"]
+    assert contents(found)[0] == asked
+    assert found.messages[0].where == Where(0, read(tmp_path).samples[0].prompt_length, "mask")
+
+
+def test_turns_are_told_apart_without_a_tokenizer_where_the_text_has_their_template(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(0, prompt=ASKED, response=ANSWERED, response_len=5, loss_mask=[1, 1, 0, 1, 1])])
+    found = talk(tmp_path)
+    assert [one.role for one in found.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert [one.where and (one.where.start, one.where.stop, one.where.how) for one in found.messages] == [
+        *[(0, 4, "prompt")] * 2,
+        *[(4, 6, "mask"), (6, 7, "mask"), (7, 9, "mask")],
+    ]
 
 
 def test_turns_that_cannot_be_read_are_not_made_up(tmp_path: Path) -> None:
@@ -273,12 +341,15 @@ def test_a_printed_conversation_has_the_messages_as_recorded(shared: Path) -> No
     assert rows[-1]["thinking"] == second["messages"][-1]["reasoning_content"]
 
 
-def test_a_run_without_a_sidecar_prints_prompt_and_turns(shared: Path) -> None:
+def test_a_run_without_a_sidecar_prints_prompt_and_response(shared: Path) -> None:
     root = shared / "runs/shard_once"
     document = json.loads(printed(root, "--step", "1", "--sample", "13", "--json"))
     one = next(one for one in read(root, 1).samples if one.index == 13)
-    assert [message["content"] for message in document["messages"]] == [one.prompt, one.response]
-    assert document["note"] == "no conversation is recorded"
+    asked, answered = document["messages"]
+    around = document["delimiters"][0]
+    assert (asked["role"], answered) == ("user", {"role": "assistant", "content": one.response})
+    assert around["before"] + asked["content"] + around["after"] == one.prompt
+    assert document["note"] == "no conversation is recorded; the prompt is split by the ChatML template"
     assert "assistant" in printed(root, "--step", "1", "--sample", "13")
 
 

@@ -124,9 +124,9 @@ def test_any_events_make_a_lane(told: list[tuple[Any, ...]], width: int) -> None
         assert 0.0 <= life.waiting() <= life.t1 - life.t0 and life.queued() >= 0.0
         assert len(said(life)["in all"]) > 0
         width = width % 200
-        lane = Lane.of_life(life)
+        lane = Lane(life)
         rows = lane.rows(width)
-        assert len(rows) == lane.count(width) >= 2
+        assert len(rows) == lane.height(width) >= 2
         assert max(1, width) in (len(rows[0]), len(rows[1]))
         assert all(visible(row) == row for row in rows)  # nothing of the dump reaches the terminal raw
 
@@ -185,26 +185,26 @@ def test_there_is_none_of_an_eval_and_without_events(tmp_path: Path, key: StepKe
 
 
 def test_a_lane_is_as_wide_as_there_is_room() -> None:
-    lane = Lane.of_life(Lifecycle(tuple(paired(events(TWO_TURNS)))))
+    lane = Lane(Lifecycle(tuple(paired(events(TWO_TURNS)))))
     assert lane.rows(64) == [
         "    1                           2",
         "····████████████████▒▒▒▒▒▒▒▒····████████████████················",
         "0 s               █ gen  ▒ tool  · waiting               8.000 s",
     ]
     assert lane.rows(16) == [" 1      2", "·████▒▒·████····", "0 s      8.000 s", "█ gen  ▒ tool", "· waiting"]
-    assert lane.count(16) == 5 and lane.count(64) == 3
+    assert lane.height(16) == 5 and lane.height(64) == 3
 
 
 def test_a_life_of_one_turn_has_no_row_of_turns() -> None:
     life = Lifecycle(tuple(paired(events([(0, "attempt_start"), (1, "gen_start"), (5, "attempt_end")]))))
-    assert Lane.of_life(life).rows(30) == ["·" * 6 + "█" * 24, "0 s  █ gen  · waiting  5.000 s"]
+    assert Lane(life).rows(30) == ["·" * 6 + "█" * 24, "0 s  █ gen  · waiting  5.000 s"]
     assert said(life)["in all"] == "5.000 s: 4.000 in 1 gen, 1.000 waiting, all of it queued"
 
 
 def test_a_short_span_is_seen_among_long_ones() -> None:
     told = [(0, "gen_start", 1), (50, "gen_end", 1), (50, "tool_start", 1), (50.1, "tool_end", 1)]
     told += [(50.1, "gen_start", 2), (99, "gen_end", 2)]
-    row = Lane.of_life(Lifecycle(tuple(paired(events(told))))).rows(20)[1]
+    row = Lane(Lifecycle(tuple(paired(events(told))))).rows(20)[1]
     assert row.count("▒") == 1 and row.count("█") == 19
 
 

@@ -141,7 +141,12 @@ async def test_long_parts_fold_and_markdown_is_drawn(tmp_path: Path) -> None:
 async def test_a_sample_without_conversation_shows_its_turns(demo: Path) -> None:
     async with opened(demo, key=StepKey(2), sample=(65, 0), pane="conversation") as (_, pilot):
         await until_shown(
-            pilot, "no conversation of this sample", "▾ 0 prompt", "▾ 1 assistant", "thinking", "<|im_end|>"
+            pilot,
+            "no conversation of this sample",
+            "▾ 0 user  <|im_start|>user⏎",
+            "▾ 1 assistant",
+            "thinking",
+            "<|im_end|>",
         )
 
 
@@ -181,7 +186,7 @@ async def test_2000_messages_and_one_of_a_megabyte_make_nobody_wait(tmp_path: Pa
         gc.collect()
         gc.freeze()  # else a pause of the collector, for torch's objects, counts as ours
         spent = {}
-        for key in ("j", "pagedown", "end", "pageup", "home", "space", "end", "l", "pagedown", "k"):
+        for key in ("j", "pagedown", "end", "pageup", "home", "space", "z", "end", "l", "pagedown", "k"):
             start = time.perf_counter()
             await press(pilot, key)
             spent[key] = time.perf_counter() - start

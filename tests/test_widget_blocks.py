@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 
 from dumptui.core.text import cell_width
-from dumptui.core.wrapping import Lines, wrap
+from dumptui.core.wrapping import Lines
+from dumptui.tui.widgets.block import Block, Passage
 from dumptui.tui.widgets.blocks import Blocks
-from dumptui.tui.widgets.folds import SHORT, SPARE, Block, Folds, Passage
+from dumptui.tui.widgets.folds import SHORT, SPARE, Folds
+from dumptui.tui.widgets.sought import find
 from tests.screen import lines, press, text, until, until_shown
 
 
@@ -35,24 +38,39 @@ def folded(*blocks: Block, width: int = 20) -> Folds:
 # Wrapping -----------------------------------------------------------------------------------------------------------
 
 
-@given(st.text(alphabet="ab 世é\u0301🤔x-", max_size=200), st.integers(2, 30))
-def test_wrapping_loses_no_character_and_fits(line: str, width: int) -> None:
-    shown = Lines.of(line).lines[0]
-    found = list(wrap(shown, width))
-    assert "".join(found) == shown
-    assert all(cell_width(row.removesuffix(" ")) <= width for row in found)
+LINE = st.text(alphabet="ab 世é\u0301🤔x-", max_size=80)
 
 
-@given(st.lists(st.text(alphabet="ab 世", max_size=60), max_size=20), st.integers(2, 30), st.integers(0, 30))
-def test_rows_are_counted_as_they_are_made(texts: list[str], width: int, most: int) -> None:
-    text = Lines.of("\n".join(texts))
-    made = list(text.rows(width))
-    assert text.count(width) == len(made) and text.count(width, most) == min(most, len(made))
+@given(st.lists(LINE, min_size=1, max_size=6), st.integers(2, 30))
+def test_wrapping_loses_no_character_and_fits(lines: list[str], width: int) -> None:
+    text = Lines.of("\n".join(lines))
+    height = text.height(width)
+    rows = text.wrapped(width)
+    assert height == len(rows) == text.height(width)
+    made = [rows[at] for at in range(len(rows))]
+    assert all(cell_width(row.removesuffix(" ")) <= width for row in made)
+    starts = [*(rows.row_of(at) for at in range(len(lines))), len(rows)]
+    assert ["".join(made[start:end]) for start, end in pairwise(starts)] == list(text.lines)
+    assert not any(made[start] == "" and end > start + 1 for start, end in pairwise(starts))
+
+
+@given(st.lists(LINE, min_size=1, max_size=6), st.integers(2, 30), st.integers(0, 30))
+def test_the_first_rows_are_the_first_of_all(lines: list[str], width: int, most: int) -> None:
+    text = Lines.of("\n".join(lines))
+    rows = text.wrapped(width)
+    assert text.first_rows(width, most) == [rows[at] for at in range(min(most, len(rows)))]
+    assert text.count(width, most) == min(most, len(rows))
 
 
 def test_a_row_ends_at_a_blank() -> None:
-    assert list(wrap("one two three", 9)) == ["one two ", "three"]
-    assert list(wrap("x" * 25, 10)) == ["x" * 10, "x" * 10, "x" * 5]
+    for one, rows in {
+        "one two three": ["one two ", "three"],
+        "123456789 ": ["123456789 "],
+        "世世世世 世世": ["世世世世 ", "世世"],
+        "x" * 20: ["x" * 9, "x" * 9, "xx"],
+        "": [""],
+    }.items():
+        assert Lines.of(one).first_rows(9, 5) == rows
 
 
 # Folding ------------------------------------------------------------------------------------------------------------
@@ -95,7 +113,8 @@ def test_as_many_rows_are_made_as_were_counted(
     for at, by in steps:
         folds.step(at % len(texts), by)
     for at in range(len(texts)):
-        assert len(list(folds._make_rows(at))) == folds.height(at)
+        found = [folds.row(row) for row in range(folds.starts[at], folds.starts[at + 1])]
+        assert {block for block, _ in found} == {at} and len(found) == folds.height(at)
     folds.unfold_all()
     if all(folds.level(at) for at in range(len(texts))):
         folds.unfold_all()
@@ -155,7 +174,9 @@ async def test_a_search_unfolds_and_goes_from_hit_to_hit() -> None:
     )
     async with page.run_test(size=(60, 12), notifications=True) as pilot:
         await until_shown(pilot, "▾ second")
-        await press(pilot, "slash", *"row", "space", *"33", "enter")
+        await press(pilot, "slash", *"row", "space", *"33")
+        await until_shown(pilot, "search for a text", "2 lines")
+        await press(pilot, "enter")
         await until_shown(pilot, "│ row 33")
         await press(pilot, "semicolon")
         await until_shown(pilot, "▾ third", "ROW 33 too")
@@ -169,7 +190,7 @@ async def test_a_search_unfolds_and_goes_from_hit_to_hit() -> None:
 @given(st.lists(st.text(alphabet="ab \n世", max_size=80), min_size=1, max_size=3), st.integers(4, 30), st.booleans())
 def test_a_hit_is_in_the_row_that_is_told(texts: list[str], width: int, fold: bool) -> None:
     folds = folded(block("x", "first"), block("y", *texts, label="part", folded=fold), width=width)
-    for hit in folds.hits(re.compile("a")):
+    for hit in find(re.compile("a"), folds.blocks):
         assert hit.block == 1 or hit.passage == 0
         row = folds.row_of(hit)
         line = folds.blocks[hit.block].passages[hit.passage].text.lines[hit.line]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from rich.text import Text
-from textual import events, on, work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -16,6 +16,7 @@ from textual.widgets import Input
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
 from dumptui.tui.dialog import Dialog
+from dumptui.tui.keystrokes import TypedApp
 from dumptui.tui.widgets.line import Line
 
 Check = Callable[[str], Awaitable[str]]
@@ -79,11 +80,16 @@ class Entry(Input):
     def validate_value(self, value: str) -> str:
         return "".join(char for char in value if char.isprintable())
 
+    async def action_submit(self) -> None:
+        """What is typed from here on is meant for what the answer brings, or for a better answer."""
+        if isinstance(self.app, TypedApp):
+            self.app.hold()
+        await super().action_submit()
+
 
 class Ask(Dialog[str | None]):
     """The answer is the text, None when left. Up and down go through what was typed before."""
 
-    AUTO_FOCUS = ""
     BINDINGS = [
         Binding("escape", "dismiss(None)", "Leave", id="ask.leave"),
         Binding("up", "older", "Older", id="ask.older"),
@@ -123,15 +129,6 @@ class Ask(Dialog[str | None]):
         keys = "enter takes, escape leaves" + ", tab completes" * bool(self.words)
         self.query_one("#ask-title", Line).say(Text(self.heading, "bold").append(f" · {keys}", "not bold"))
         self._look(self.value)
-        self.call_later(self.query_one(Entry).focus)  # behind the keys that came meanwhile
-
-    async def on_key(self, event: events.Key) -> None:
-        """What was typed before the line had the focus; the line stops what it takes itself."""
-        entry = self.query_one(Entry)
-        if event.character is not None and event.is_printable:
-            entry.insert_text_at_cursor(event.character)
-        elif event.key == "enter" and not entry.has_focus:
-            await entry.action_submit()
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
@@ -166,6 +163,8 @@ class Ask(Dialog[str | None]):
         text = event.value if event.value.strip() else ""
         if (not text or await self._checked(text)) and self.is_current:  # a second enter is late
             self.dismiss(text)
+        elif isinstance(self.app, TypedApp):
+            self.app.release()
 
     def action_complete(self) -> None:
         entry = self.query_one(Entry)

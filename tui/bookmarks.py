@@ -15,11 +15,11 @@ from textual.widgets.option_list import Option
 
 from dumptui.core.state import State
 from dumptui.core.text import visible
+from dumptui.tui.ask import Entry
 from dumptui.tui.dialog import Dialog, Listing
 from dumptui.tui.place import Place
 
 NAME = "bookmarks"
-PRINTABLE = r"[^\x00-\x1f\x7f-\x9f]*"  # a field shows what is pasted as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Note(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Text(f"bookmark {visible(str(self.place))}", style="bold"))
-            field = Input(visible(self.note), "a note, or nothing · enter keeps it", restrict=PRINTABLE)
+            field = Entry(visible(self.note), "a note, or nothing · enter keeps it")
             field.cursor_blink = False  # nothing is written while nothing changes
             field.select_on_focus = False
             yield field

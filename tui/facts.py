@@ -24,8 +24,8 @@ from dumptui.tui.dialog import Dialog
 from dumptui.tui.lane import Lane
 from dumptui.tui.place import sample_label
 from dumptui.tui.sheets import Sheet
+from dumptui.tui.widgets.block import Block, Passage
 from dumptui.tui.widgets.blocks import Blocks
-from dumptui.tui.widgets.folds import Block, Passage
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 
@@ -54,7 +54,7 @@ def read_facts(step: Step, position: int, life: Lifecycle | None) -> Facts:
 
 def block_of(section: Section) -> Block:
     aside = "" if section.brief else f"{len(section.facts)} value{'s' * (len(section.facts) != 1)}"
-    lane = [] if section.lane is None else [Passage("plain", "", Lane.of_life(section.lane))]
+    lane = [] if section.lane is None else [Passage("plain", "", Lane(section.lane))]
     shown = [*lane, *passages(section.facts)]
     return Block("first", visible(section.title), aside, shown, folded=not section.brief)
 
@@ -64,7 +64,7 @@ def passages(facts: Sequence[Fact]) -> Iterator[Passage]:
     width = min(NAMES, max(cell_width(visible(fact.name)) for fact in facts))
     for short, some in groupby(facts, is_short):
         if short:
-            yield Passage("plain", "", lines([line_of(fact, width) for fact in some]))
+            yield Passage("plain", "", Lines([line_of(fact, width) for fact in some]))
         else:
             yield from (Passage("plain", visible(fact.name), Lines.of(fact.value)) for fact in some)
 
@@ -76,10 +76,6 @@ def is_short(fact: Fact) -> bool:
 def line_of(fact: Fact, width: int) -> str:
     name = visible(fact.name)
     return f"{name}{' ' * max(0, width - cell_width(name))}  {visible(fact.value)}"
-
-
-def lines(visible_lines: list[str]) -> Lines:
-    return Lines(visible_lines, max(map(cell_width, visible_lines)))
 
 
 class FactsScreen(Dialog[None]):

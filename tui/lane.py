@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from dumptui.core.calls import seconds_text
 from dumptui.core.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span
 from dumptui.core.text import cell_width, visible
-from dumptui.core.wrapping import Lines
+from dumptui.core.wrapping import Lines, Wrapped
 
 SIGNS = {ATTEMPT: "·", GEN: "█", TOOL: "▒"}
 OTHER = "▚"
@@ -16,24 +15,29 @@ GAP = "  "
 WAITING = "waiting"  # what an attempt is where nothing else is drawn over it
 
 
-@dataclass(frozen=True, slots=True)
 class Lane(Lines):
     """A passage that is drawn for the width it gets; there is no text in it to search."""
 
-    life: Lifecycle
-
-    @classmethod
-    def of_life(cls, life: Lifecycle) -> Lane:
-        return cls([""], 0, life)
+    def __init__(self, life: Lifecycle) -> None:
+        super().__init__([""])
+        self.life = life
 
     def rows(self, width: int) -> list[str]:
         width = max(1, width)  # it is 0 before the first layout
         turns = turns_row(self.life, width)
         return [*filter(None, [turns]), lane_row(self.life, width), *ends_rows(self.life, width)]
 
-    def count(self, width: int, most: int | None = None) -> int:
-        count = len(self.rows(width))
-        return count if most is None else min(count, most)
+    def wrapped(self, width: int) -> Wrapped:
+        return Wrapped(width, self.rows(width), (), (), ())
+
+    def height(self, width: int) -> int:
+        return len(self.rows(width))
+
+    def first_rows(self, width: int, most: int) -> list[str]:
+        return self.rows(width)[:most]
+
+    def count(self, width: int, most: int) -> int:
+        return min(len(self.rows(width)), most)
 
 
 def sign(kind: str) -> str:

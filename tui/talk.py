@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textual.message import Message as TextualMessage
 
-from dumptui.core.conversation import MASKED, Conversation, Link, Message, open_sidecar, read_conversation
+from dumptui.core.conversation import Conversation, Link, Message, open_sidecar, read_conversation
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.messages import Part
@@ -16,8 +16,9 @@ from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Sidecar
 from dumptui.core.text import visible
 from dumptui.core.tokens import Vocabulary
+from dumptui.core.unrecorded import MASKED
 from dumptui.core.wrapping import Lines
-from dumptui.tui.widgets.folds import Block, Passage
+from dumptui.tui.widgets.block import Block, Passage
 
 KINDS = {"user": "second", "prompt": "second", "assistant": "first", "tool": "third", "function": "third"}
 FOLDED = ("system", "developer", "tool", "function", MASKED)
@@ -59,7 +60,11 @@ class Talks:
 
 def versions_of(conversation: Conversation, sample: Sample) -> dict[int, str]:
     """The weights that wrote each of the model's messages, where there is a generate call for each."""
-    written = [one for one in conversation.messages if one.role == "assistant" and one.where is not None]
+    written = [
+        one
+        for one in conversation.messages
+        if one.role == "assistant" and one.where is not None and one.where.start >= sample.prompt_length
+    ]
     if len(written) != len(sample.calls):
         return {}
     versions = [list(dict.fromkeys(span.version for span in call.spans)) for call in sample.calls]
@@ -75,13 +80,22 @@ def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Li
         passage_of(part, call_label(part, calls.get((message.position, at))) if part.kind == "call" else label_of(part))
         for at, part in enumerate(message.parts)
     ]
+    passages = passages or [Passage("muted", "", Lines.of("(empty)"))]
+    if message.after:
+        passages.append(Passage("muted", "", Lines.of(visible(message.after))))
     return Block(
         kind=KINDS.get(message.role, "muted"),
         title=visible(title_of(message, result)),
-        aside=" · ".join(filter(None, [version, place_of(message)])),
-        passages=passages or [Passage("muted", "", Lines.of("(empty)"))],
+        aside=" · ".join(filter(None, [version, "masked" * is_left_out(message), place_of(message)])),
+        passages=passages,
         folded=message.role in FOLDED,
+        lead=visible(message.before),
     )
+
+
+def is_left_out(message: Message) -> bool:
+    """What the model wrote is trained on as a rule: that it is not has to be told."""
+    return message.masked and message.role == "assistant"
 
 
 def passage_of(part: Part, label: str) -> Passage:

@@ -12,8 +12,6 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
-from textual.app import App
-from textual.binding import Binding
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.drivers._writer_thread import WriterThread
@@ -24,16 +22,15 @@ from textual.widget import MountError, Widget
 
 from dumptui.core.text import visible
 from dumptui.tui.copying import clipboard_sequence
+from dumptui.tui.keystrokes import TypedApp
 from dumptui.tui.painting import Painter, Rows, Shown
 from dumptui.tui.themes import ON_BLACK
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class TerminalApp(App[None]):
+class TerminalApp(TypedApp):
     """Writes differences, ends tidily when it is told to end, and tells of a defect in one sentence."""
-
-    BINDINGS = [Binding("ctrl+c", "quit", show=False, system=True)]
 
     def __init__(self) -> None:
         super().__init__()

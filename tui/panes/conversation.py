@@ -25,7 +25,9 @@ class ConversationPane(Vertical):
 # Conversation
 
 The messages of one sample: from the run's trajectory file, else from the sample's metadata, else its prompt and its
-response, split where the loss mask changes. The first line says so where it is not the recorded conversation.
+response, split by their chat template, or where the loss mask changes. The first line says so where it is not the
+recorded conversation; the delimiters of a template stand muted behind the title and under the text. A turn of the
+model that is `masked` was not trained on.
 
 - **j k** or the arrows go from message to message, **g** and **G** to the first and last; page keys scroll.
 - **space** unfolds a message, then all of its long parts, then folds it; **l h** unfold and fold; **z** unfolds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,12 +18,14 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from dumptui.core.text import cell_width, centred, clip, visible
+from dumptui.core.text import centred
 from dumptui.tui.ask import Ask
-from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, RULE, Block, Folds, Hit, Row
+from dumptui.tui.widgets.block import Block, Row
+from dumptui.tui.widgets.block_look import INDENT, BlockLook
+from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, Folds
+from dumptui.tui.widgets.sought import Sought, find, pattern_of
 from dumptui.tui.widgets.wheel import Wheel
 
-INDENT = 2
 SEARCH_HINT = "in any case; an empty one ends the search"
 
 
@@ -102,13 +104,10 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         super().__init__(**widget)
         self.empty = empty
         self._folds = Folds()
-        self._pattern: re.Pattern[str] | None = None
-        self._hits: list[Hit] = []
-        self._hit = -1
-        self._sought = ""
+        self._sought = Sought()
+        self._look = BlockLook(self._find_style)
         self._columns = 0
         self._strips: LRUCache[tuple[int, bool], Strip] = LRUCache(512)
-        self._looks: dict[str, Style] = {}
 
     # Content
 
@@ -119,8 +118,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     def show(self, blocks: Sequence[Block], current: int = 0, *, same: bool = False) -> None:
         """Show other blocks; the `same` ones, of which there may be more at the end, keep what is folded."""
         self._folds.show(blocks, same=same)
-        self._hits = self._folds.hits(self._pattern) if self._pattern is not None else []
-        self._hit = -1
+        self._sought.look_through(blocks)
         self._place()
         self.set_reactive(Blocks.current, self.validate_current(current))
         if not same:
@@ -185,54 +183,20 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
             strip = self._strips[key] = self._strip(*self._folds.row(line))
         return strip
 
-    def _strip(self, block: int, row: Row) -> Strip:
-        bar = self._style("bar") if block == self.current else self.rich_style
-        segments = [Segment(("▌" if block == self.current else " ") + " " * (INDENT - 1), bar)]
-        if row.strip is not None:
-            segments += row.strip.apply_style(self.rich_style)
-        elif row.what == "head":
-            segments = [segments[0], *self._head(block)]
-        else:
-            ruled = row.what in ("text", "more") and self.blocks[block].passages[row.passage].label
-            segments.append(Segment(RULE if ruled else "", self._style("muted")))
-            segments += self._marked(clip(row.text.rstrip(" "), self.text_width), self._row_style(block, row))
-        return Strip(segments).adjust_cell_length(self._columns, self.rich_style).simplify()
+    def _strip(self, at: int, row: Row) -> Strip:
+        block, is_current, is_folded = self.blocks[at], at == self.current, self._folds.is_folded(at)
+        pattern = self._sought.pattern
+        return self._look.strip(block, row, self._columns, current=is_current, folded=is_folded, pattern=pattern)
 
-    def _marked(self, text: str, style: Style) -> Iterator[Segment]:
-        """A row in its style, what is searched for marked."""
-        at = 0
-        for found in self._pattern.finditer(text) if self._pattern is not None else ():
-            yield Segment(text[at : found.start()], style)
-            yield Segment(found[0], style + self.get_component_rich_style("blocks--mark", partial=True))
-            at = found.end()
-        yield Segment(text[at:], style)
-
-    def _row_style(self, block: int, row: Row) -> Style:
-        if row.what in ("label", "more"):
-            return self._style(row.what)
-        kind = self.blocks[block].passages[row.passage].kind if row.what == "text" else "plain"
-        return self._style(kind)
-
-    def _head(self, block: int) -> Iterator[Segment]:
-        one, folded = self.blocks[block], self._folds.is_folded(block)
-        width = self.text_width
-        title = clip(f"{'▸' if folded else '▾'} {one.title}", width)
-        yield Segment(title, self._style(one.kind) + Style(bold=True))
-        room = width - cell_width(title)
-        aside = clip(f"  {one.aside}", room) if one.aside else ""
-        words = clip(f"  {one.first_words}", room - cell_width(aside)) if folded else ""
-        yield Segment(words, self._style("muted"))
-        yield Segment(" " * (room - cell_width(words) - cell_width(aside)) + aside, self._style("muted"))
-
-    def _style(self, name: str) -> Style:
-        if name not in self._looks:
-            self._looks[name] = self.get_component_rich_style(f"blocks--{name}")
-        return self._looks[name]
+    def _find_style(self, name: str) -> Style:
+        if not name:
+            return self.rich_style
+        return self.get_component_rich_style(f"blocks--{name}", partial=name == "mark")
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._strips.clear()
-        self._looks.clear()
+        self._look.forget()
 
     # Moving
 
@@ -304,28 +268,30 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
             if text is not None:
                 self.search(text)
 
+        async def check(text: str) -> str:
+            found = await asyncio.to_thread(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
+            return f"{found:,} line{'s' * (found != 1)}" if found else "nothing is found"
+
         if self.blocks:
-            self.app.push_screen(Ask("search for a text", value=self._sought, hint=SEARCH_HINT), answered)
+            ask = Ask("search for a text", check, value=self._sought.text, hint=SEARCH_HINT)
+            self.app.push_screen(ask, answered)
 
     def search(self, text: str) -> None:
         """Mark a text wherever it stands and go to where it comes next; "" ends that."""
-        self._sought = text
-        self._pattern = re.compile(re.escape(visible(text)), re.IGNORECASE) if text else None
-        self._hits = [] if self._pattern is None else self._folds.hits(self._pattern)
-        self._hit = next((at for at, hit in enumerate(self._hits) if hit.block >= self.current), 0) - 1
+        self._sought.begin(text, self.blocks, self.current)
         self._strips.clear()
         self.refresh()
         if text:
             self.action_hit(1)
 
     def action_hit(self, by: int) -> None:
-        if not self._hits:
-            self.notify("nothing is found" if self._pattern else "no search yet: / begins one")
+        hit = self._sought.step(by)
+        if hit is None:
+            self.notify("nothing is found" if self._sought.text else "no search yet: / begins one")
             return
-        self._hit = (self._hit + by) % len(self._hits)
-        row = self._folds.row_of(self._hits[self._hit])
+        row = self._folds.row_of(hit)
         self._place()
-        self.current = self._hits[self._hit].block
+        self.current = hit.block
         if not self.scroll_offset.y <= row < self.scroll_offset.y + self._page:
             self._scroll(max(0, row - self._page // 3))
 

@@ -2,74 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import NamedTuple
 
 from textual.cache import LRUCache
 from textual.strip import Strip
 
 from dumptui.core.wrapping import Lines
+from dumptui.tui.widgets.block import RULE, Block, Hit, Passage, Row
 
 SHORT = 12
 """Rows of a passage that are shown before it is unfolded; one or two rows more are no reason to fold."""
 SPARE = 2
-RULE = "│ "
-"""Before each row of a passage that has a label, so that its end is seen without colour."""
 FOLDED, CUT, FULL = range(3)
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """Text under a label of its own, if that is not empty; `kind` says how it looks."""
+class Stretch(NamedTuple):
+    """Rows of one kind in a block, `first` among its rows, and the passage they are of."""
 
-    kind: str
-    label: str
-    text: Lines
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A title, what is said beside it, and the passages under it. Every text has been through `visible`."""
-
-    kind: str
-    title: str
-    aside: str
-    passages: Sequence[Passage]
-    folded: bool = False
-
-    @property
-    def first_words(self) -> str:
-        """The first line that says something: of JSON not its bracket."""
-        lines = (line for passage in self.passages for line in passage.text.lines)
-        return next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
-
-
-class Hit(NamedTuple):
-    """A line of a passage of a block."""
-
-    block: int
-    passage: int
-    line: int
-
-
-class Row(NamedTuple):
-    """One row of a block: what it is ("head", "label", "text", "more" or "blank"), of which passage, and its text."""
-
+    first: int
     what: str
     passage: int = 0
-    text: str = ""
-    strip: Strip | None = None
 
 
 class Folds:
-    """The blocks as rows of `width` cells; as long as that is 0, each is taken for one row.
-
-    Rows of the last 256 blocks are kept.
-    """
+    """The blocks as rows of `width` cells; as long as that is 0, each is taken for one row."""
 
     def __init__(self) -> None:
         self.blocks: Sequence[Block] = ()
@@ -80,13 +39,14 @@ class Folds:
         self._full: set[tuple[int, int]] = set()
         self._drawn: dict[tuple[int, int], Sequence[Strip]] = {}
         self._heights: list[int] = []
-        self._rows: LRUCache[int, list[Row]] = LRUCache(256)
+        self._counts: dict[tuple[int, int], int] = {}
+        self._stretches: LRUCache[int, list[Stretch]] = LRUCache(256)
 
     def show(self, blocks: Sequence[Block], *, same: bool = False) -> None:
         """Other blocks; or the `same` ones and perhaps more of them, and what was folded stays so."""
         before = len(self.blocks) if same else 0
         self.blocks = blocks
-        self._drawn = {}
+        self._drawn, self._counts = {}, {}
         if not same:
             self._folded, self._full = set(), set()
         self._folded |= {at for at in range(before, len(blocks)) if blocks[at].folded}
@@ -95,7 +55,7 @@ class Folds:
     def wrap(self, width: int) -> None:
         """To another width; what was drawn fits the old one."""
         self.width = max(1, width)
-        self._drawn = {}
+        self._drawn, self._counts = {}, {}
         self.measure()
 
     def measure(self, block: int | None = None) -> None:
@@ -105,7 +65,7 @@ class Folds:
         else:
             self._heights[block] = self._height(block)
         self.starts = [0, *accumulate(self._heights)]
-        self._rows.clear()
+        self._stretches.clear()
 
     def height(self, block: int) -> int:
         return self._heights[block]
@@ -121,15 +81,25 @@ class Folds:
         return 2 + sum(self._passage_height(block, at) + bool(one.label) for at, one in enumerate(passages))
 
     def _passage_height(self, block: int, passage: int) -> int:
-        if (block, passage) in self._full:
-            return self._count(block, passage, None)
-        count = self._count(block, passage, SHORT + SPARE + 1)
-        return count if count <= SHORT + SPARE else SHORT + 1
+        """Its rows, of which the last says how much is left where it is cut; without its label."""
+        full = (block, passage) in self._full
+        rows = self._rows(block, passage) if full else self._count(block, passage)
+        return rows if full or rows <= SHORT + SPARE else SHORT + 1
 
-    def _count(self, block: int, passage: int, most: int | None) -> int:
+    def _rows(self, block: int, passage: int) -> int:
         drawn = self._drawn.get((block, passage))
         one = self.blocks[block].passages[passage]
-        return one.text.count(self.room(one), most) if drawn is None else len(drawn)
+        return one.text.height(self.room(one)) if drawn is None else len(drawn)
+
+    def _count(self, block: int, passage: int) -> int:
+        """How many rows it has, counted until they are too many to be shown."""
+        key = (block, passage)
+        if key in self._drawn:
+            return len(self._drawn[key])
+        if key not in self._counts:
+            one = self.blocks[block].passages[passage]
+            self._counts[key] = one.text.count(self.room(one), SHORT + SPARE + 1)
+        return self._counts[key]
 
     def room(self, passage: Passage) -> int:
         """Cells for the text of a passage."""
@@ -140,31 +110,43 @@ class Folds:
     def row(self, row: int) -> tuple[int, Row]:
         """A block, and that row of all which is one of its rows."""
         block = self.at(row)
-        rows = self._rows.get(block)
-        if rows is None:
-            rows = self._rows[block] = list(self._make_rows(block))
-        return block, rows[row - self.starts[block]]
+        stretches = self._stretches.get(block)
+        if stretches is None:
+            stretches = self._stretches[block] = list(self._make_stretches(block))
+        within = row - self.starts[block]
+        stretch = stretches[bisect_right(stretches, within, key=lambda one: one.first) - 1]
+        return block, self._make_row(block, stretch, within - stretch.first)
 
-    def _make_rows(self, block: int) -> Iterator[Row]:
-        yield Row("head")
+    def _make_stretches(self, block: int) -> Iterator[Stretch]:
+        yield Stretch(0, "head")
         if block in self._folded:
             return
+        row = 1
         for at, passage in enumerate(self.blocks[block].passages):
             if passage.label:
-                yield Row("label", at, passage.label)
-            yield from self._passage_rows(block, at)
-        yield Row("blank")
+                yield Stretch(row, "label", at)
+                row += 1
+            yield Stretch(row, "text", at)
+            row += self._passage_height(block, at)
+            if self._is_cut(block, at):
+                yield Stretch(row - 1, "more", at)
+        yield Stretch(row, "blank")
 
-    def _passage_rows(self, block: int, at: int) -> Iterator[Row]:
-        most = SHORT if self._is_cut(block, at) else None
-        drawn = self._drawn.get((block, at))
-        passage = self.blocks[block].passages[at]
-        rows = list(islice(passage.text.rows(self.room(passage)), most)) if drawn is None else []
-        yield from (Row("text", at, row) for row in rows)
-        yield from (Row("text", at, "", strip) for strip in (drawn or ())[:most])
-        if most is not None:
-            more = left_of(passage.text, rows) if drawn is None else many(len(drawn) - most, "line")
-            yield Row("more", at, f"… {more}")
+    def _make_row(self, block: int, stretch: Stretch, at: int) -> Row:
+        if stretch.what in ("head", "blank"):
+            return Row(stretch.what)
+        passage = self.blocks[block].passages[stretch.passage]
+        drawn = self._drawn.get((block, stretch.passage))
+        if stretch.what == "label":
+            return Row("label", stretch.passage, passage.label)
+        if stretch.what == "more":
+            more = left_of(passage.text, self.room(passage)) if drawn is None else many(len(drawn) - SHORT, "line")
+            return Row("more", stretch.passage, f"… {more}")
+        if drawn is not None:
+            return Row("text", stretch.passage, "", drawn[at])
+        if (block, stretch.passage) in self._full:
+            return Row("text", stretch.passage, passage.text.wrapped(self.room(passage))[at])
+        return Row("text", stretch.passage, passage.text.first_rows(self.room(passage), SHORT + SPARE)[at])
 
     # Folding
 
@@ -181,7 +163,7 @@ class Folds:
         return block in self._folded
 
     def _is_long(self, block: int, passage: int) -> bool:
-        return self._count(block, passage, SHORT + SPARE + 1) > SHORT + SPARE
+        return self._count(block, passage) > SHORT + SPARE
 
     def _is_cut(self, block: int, passage: int) -> bool:
         return (block, passage) not in self._full and self._is_long(block, passage)
@@ -220,40 +202,28 @@ class Folds:
             self._full = {(block, at) for block in range(len(self.blocks)) for at in self._passages(block)}
         self.measure()
 
-    # Searching
-
-    def hits(self, pattern: re.Pattern[str]) -> list[Hit]:
-        """The lines that hold it, folded or not."""
-        return [
-            Hit(block, passage, line)
-            for block, one in enumerate(self.blocks)
-            for passage, part in enumerate(one.passages)
-            for line, text in enumerate(part.text.lines)
-            if pattern.search(text)
-        ]
-
     def row_of(self, hit: Hit) -> int:
-        """The row in which the line of a hit begins; what hides it is unfolded."""
+        """The row in which the line of a hit begins; what hides it is unfolded, and shown as text."""
+        key = (hit.block, hit.passage)
         passage = self.blocks[hit.block].passages[hit.passage]
-        above = Lines(passage.text.lines[: hit.line], passage.text.widest).count(self.room(passage)) if hit.line else 0
-        if hit.block in self._folded or ((hit.block, hit.passage) not in self._full and above >= SHORT):
+        above = passage.text.wrapped(self.room(passage)).row_of(hit.line)
+        if key in self._drawn:
+            self.draw(hit.block, {})
+        if hit.block in self._folded or (key not in self._full and above >= SHORT):
             self._folded.discard(hit.block)
-            self._full.add((hit.block, hit.passage))
+            self._full.add(key)
             self.measure(hit.block)
-        before = sum(
-            self._passage_height(hit.block, at) + bool(self.blocks[hit.block].passages[at].label)
-            for at in range(hit.passage)
-        )
-        return self.starts[hit.block] + 1 + before + bool(passage.label) + above
+        text = next(one for one in self._make_stretches(hit.block) if one[1:] == ("text", hit.passage))
+        return self.starts[hit.block] + text.first + above
 
     def _passages(self, block: int) -> range:
         return range(len(self.blocks[block].passages))
 
 
-def left_of(text: Lines, rows: Sequence[str]) -> str:
-    """How much of a text is left behind its first rows."""
+def left_of(text: Lines, width: int) -> str:
+    """How much of a text is left behind the rows that are shown of it."""
     line = shown = 0
-    for row in rows:
+    for row in text.first_rows(width, SHORT):
         shown += len(row)
         if shown == len(text.lines[line]):
             line, shown = line + 1, 0
