@@ -186,7 +186,7 @@ async def test_the_line_of_a_token_tells_everything(tmp_path: Path) -> None:
         await until_shown(pilot, "#12 ")
         line = token_lines(app)
         for part in ("id ", "Δ ", "ratio ", "trainer ", "engine ", "ref ", "H ", "adv ", "v8", "turn 2", "cp 1 of 2"):
-            assert f"  {part}" in line
+            assert f" {part}" in line
         app.tokens.go_to(9)
         await until_shown(pilot, "loss_mask = 0  turn 1  cp ")
         assert "Δ" not in token_lines(app)
