@@ -15,13 +15,14 @@ from textual.containers import Horizontal
 from dumptui.core.errors import DumpError
 from dumptui.core.state import State
 from dumptui.core.text import visible
-from dumptui.tui.answers import Compared, Found, Hits, Loaded, Opened, Packed, Surveyed, Unopened
+from dumptui.tui.answers import Found, Loaded, Packed
 from dumptui.tui.desk import Desk
 from dumptui.tui.finder import Finder
 from dumptui.tui.memory import Memory
+from dumptui.tui.pair_app import PairApp
 from dumptui.tui.panes.rollout import RolloutPane
-from dumptui.tui.panes.samples import SampleChosen, SampleMoved, place
-from dumptui.tui.sample_app import SAMPLE_PANES, SampleApp
+from dumptui.tui.panes.samples import SampleChosen, SampleMoved
+from dumptui.tui.sample_app import SAMPLE_PANES
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.tabs import TabLine
@@ -41,9 +42,7 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.groups import GroupsPane
     from dumptui.tui.panes.health import HealthPane
     from dumptui.tui.panes.pair import PairPane
-    from dumptui.tui.panes.token_view import TokenView
     from dumptui.tui.panes.tokens import TokensPane
-    from dumptui.tui.partners import Partner
     from dumptui.tui.place import Place
 
     Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
@@ -72,7 +71,7 @@ def actions() -> type[Provider]:
     return Actions
 
 
-class DumpTui(SampleApp):
+class DumpTui(PairApp):
     """One run: Enter goes from a step to its samples to a sample's tokens, Escape back, n and p along the samples."""
 
     TITLE = "dumptui"
@@ -92,7 +91,6 @@ class DumpTui(SampleApp):
         Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
         Binding("number_sign", "ask_step", "Go to a step", key_display="#", show=False, id="app.ask-step"),
         Binding("t", "twin_step", "Eval or train", show=False, id="app.twin-step", tooltip="The eval of its number"),
-        Binding("d", "compare", "Compare", show=False, id="app.compare", tooltip="The sample beside another one"),
         Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
         Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
         Binding("q", "quit", "Quit", id="app.quit"),
@@ -118,16 +116,10 @@ class DumpTui(SampleApp):
         """
         super().__init__(run, key, summaries, workers, follow, bell)
         self.state = state or State(run.root, None)
-        self._position: int | None = None  # of the sample that is shown, or waited for, in
-        self._opening = "tokens"  # this pane
-        self._stale: set[str] = set()  # panes whose sample was read before its step was read again
         self._asked_sample: tuple[int | None, int] | None = sample
-        self._asked_place: Place | None = None  # its token is gone to once its sample is open
-        self.placed = (key, sample, pane) != (None, None, None)  # a place was asked for, or a sample opened
+        self.placed = (key, sample, pane) != (None, None, None)
         self._asked_pane = pane or ("rollout" if sample is None else "tokens")
         self._below = "rollout"  # the pane from which a sample was opened
-        self._beside = "rollout"  # the pane from which two samples were compared
-        self._pair: tuple[int, int] | None = None  # the samples that the pair pane waits for
         self._filled = asyncio.Event()
 
     def compose(self) -> ComposeResult:
@@ -170,7 +162,7 @@ class DumpTui(SampleApp):
             if self._exit:  # meanwhile: nothing is mounted any more
                 return
             self.start()
-            self._show_pane(self._asked_pane)
+            self.show_pane(self._asked_pane)
         self._filled.set()
 
     async def on_event(self, event: events.Event) -> None:
@@ -182,9 +174,7 @@ class DumpTui(SampleApp):
 
     def clear(self, why: str) -> None:
         self.groups.clear(why)
-        self._pair = None
-        if self.pane == "pair":
-            self._show_pane(self._beside)
+        self.leave_pair()
         self._leave_sample(why)
 
     def _leave_sample(self, why: str) -> None:
@@ -209,7 +199,7 @@ class DumpTui(SampleApp):
         elif self._position is not None and self._position >= len(loaded.samples):
             self._leave_sample("the step was written anew, with fewer samples")
         else:
-            self._stale = set(SAMPLE_PANES)
+            self._stale = frozenset(SAMPLE_PANES)
             if self._position is not None and (waited or self.pane in SAMPLE_PANES):
                 self.open_sample(self._position, self._opening if waited else self.pane)
 
@@ -226,7 +216,7 @@ class DumpTui(SampleApp):
     def on_health_pane_step_wanted(self, event: HealthPane.StepWanted) -> None:
         self.rollout.leave_samples()
         self._step_chosen(RolloutPane.StepChosen(event.key))
-        self._show_pane("rollout")
+        self.show_pane("rollout")
 
     @on(Found)
     def _health_found(self, event: Found) -> None:
@@ -278,100 +268,7 @@ class DumpTui(SampleApp):
     def _sample_moved(self, event: SampleMoved) -> None:
         self.rollout.select_sample(event.position)
 
-    def open_sample(self, position: int, pane: str = "tokens") -> None:
-        """Show a sample in a pane once it is read; while its step is, the first one will be."""
-        if self.loaded is None or position >= len(self.loaded.samples):
-            return self._show_pane(pane)
-        self._position, self._opening = position, pane
-        self.wait.begin(f"reading the {pane} of sample {self.loaded.step.samples[position].index}")
-        if pane == "conversation":
-            self.read_conversation(position)
-        else:
-            self.reader.open_sample(self.loaded.step, position)
-
-    def sample_opened(self, position: int, pane: str) -> bool:
-        if (position, pane) != (self._position, self._opening):
-            return False
-        self.wait.end()
-        self.placed = True
-        self._stale.discard(pane)
-        self.rollout.select_sample(position)
-        self._show_pane(pane)
-        return True
-
-    @on(Opened)
-    def _sample_opened(self, event: Opened) -> None:
-        if self.loaded is None or event.key != self.loaded.key or not self.sample_opened(event.position, "tokens"):
-            return
-        self.tokens.show_sample(event, place(self.loaded.step, event.position))
-        if (token := self.take_token()) is not None:
-            self.tokens.go_to(token)
-        self._go_to_token(event)
-
-    def on_token_view_survey_wanted(self, event: TokenView.SurveyWanted) -> None:
-        if self.loaded is not None:
-            self.reader.survey(self.loaded.step, event.name)
-
-    @on(Surveyed)
-    def _surveyed(self, event: Surveyed) -> None:
-        self.tokens.take_survey(event)
-
-    def on_token_view_search_wanted(self, event: TokenView.SearchWanted) -> None:
-        self.reader.search(event.view, event.pattern)
-
-    @on(Hits)
-    def _searched(self, event: Hits) -> None:
-        self.tokens.take_hits(event)
-
-    @on(Unopened)
-    def _sample_unopened(self, event: Unopened) -> None:
-        self._leave_reading()
-        self.notify(visible(event.problem), severity="error", markup=False)
-
-    # Two samples -----------------------------------------------------------------------------------------------
-
-    def action_compare(self) -> None:
-        """Ask with which sample to compare the one under the cursor: others of its group, or those beside it."""
-        from dumptui.tui.dialog import Choose
-        from dumptui.tui.partners import choice_text, first_choice
-
-        compared = self.pair.compared if self.pane == "pair" else None
-        left = self.rollout.current if compared is None else compared.left
-        if self.loaded is None or left is None:
-            return
-        found = self._partners(left)
-        if (first := first_choice(found)) is None:
-            return self.notify("there is no other sample to compare this one with", markup=False)
-        records = self.rollout.right.samples
-        choices = [(str(one.position), choice_text(records[one.position], one)) for one in found]
-        dialog = Choose(f"compare sample {records[left]['label']} with", choices, str(first.position))
-        self.push_screen(dialog, lambda chosen: None if chosen is None else self.compare(left, int(chosen)))
-
-    def _partners(self, left: int) -> list[Partner]:
-        from dumptui.tui.partners import partners
-
-        return partners(self.groups.group_of(left), left, self.rollout.order)
-
-    def compare(self, left: int, right: int) -> None:
-        if self.loaded is not None:
-            self._pair = left, right
-            self.wait.begin("comparing two samples")
-            self.reader.compare(self.loaded.step, left, right)
-
-    def on_pair_pane_wanted(self, event: PairPane.Wanted) -> None:
-        self.compare(event.left, event.right)
-
-    @on(Compared)
-    def _compared(self, event: Compared) -> None:
-        wanted = self.wait.waiting and (event.left, event.right) == self._pair
-        if self.loaded is None or event.key != self.loaded.key or not wanted:
-            return
-        self.wait.end()
-        if self.pane != "pair":
-            self._beside = self.pane
-        self.pair.show_pair(event, self.rollout.right.samples, self._partners(event.left))
-        self.rollout.select_sample(event.left)
-        self._show_pane("pair")
+    # Along the samples -------------------------------------------------------------------------------------------
 
     def action_sample(self, by: int) -> None:
         if self.pane == "pair" and self.facts_screen is None:
@@ -404,15 +301,9 @@ class DumpTui(SampleApp):
         if self.loaded is None or place.key != self.loaded.key:
             self.choose_step(place.key)
         self._asked_sample, self._asked_place = place.sample, place
-        self._show_pane(place.pane if place.pane in PANES else "rollout")
+        self.show_pane(place.pane if place.pane in PANES else "rollout")
         if self.loaded is not None:
             self._open_asked_sample()
-
-    def _go_to_token(self, event: Opened) -> None:
-        place, self._asked_place = self._asked_place, None
-        sample = event.view.sample
-        if place is not None and place.token is not None and place.sample == (sample.index, sample.occurrence):
-            self.tokens.go_to(place.token)
 
     def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
         if self.loaded is not None:
@@ -448,15 +339,9 @@ class DumpTui(SampleApp):
         if name in SAMPLE_PANES and current is not None and self._has_to_read(current, name):
             self.open_sample(current, name)
         else:
-            self._show_pane(name)
+            self.show_pane(name)
 
-    def _has_to_read(self, position: int, pane: str) -> bool:
-        return pane in self._stale or position != self._position_in(pane)
-
-    def _position_in(self, pane: str) -> int | None:
-        return self.talk.position if pane == "conversation" else self.tokens.position
-
-    def _show_pane(self, name: str) -> None:
+    def show_pane(self, name: str) -> None:
         if self.pane not in SAMPLE_PANES:
             self._below = self.pane
         self.desk.current = name
@@ -472,23 +357,13 @@ class DumpTui(SampleApp):
         elif self.screen.query(HELP):
             self.action_hide_help_panel()
         elif self.pane == "pair":
-            self._show_pane(self._beside)
+            self.leave_pair()
         elif self.pane == "groups" and self.groups.up():
             return
         elif self.pane != "rollout":
-            self._show_pane(self._below if self.pane in SAMPLE_PANES else "rollout")
+            self.show_pane(self._below if self.pane in SAMPLE_PANES else "rollout")
         else:
             self.rollout.leave_samples()
-
-    def _leave_reading(self) -> None:
-        self.reader.abandon()
-        self.wait.end()
-        if self.loaded is None:
-            self.show_where()
-            return self.show_failure("left unread; enter on the step reads it")
-        self._position = self._position_in(self.pane)
-        if self._position is not None and self.pane in SAMPLE_PANES:
-            self.rollout.select_sample(self._position)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Of Textual's own those that no key of ours stands for."""

@@ -1,11 +1,14 @@
-"""The part of the app that goes from a sample to its conversation, its facts and its group."""
+"""The part of the app that opens a sample: its tokens, its conversation, its facts, and the next of its group."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.binding import Binding
 
+from dumptui.core.text import visible
+from dumptui.tui.answers import Hits, Opened, Surveyed, Unopened
 from dumptui.tui.panes.samples import place
 from dumptui.tui.steps import StepsApp
 
@@ -14,7 +17,9 @@ if TYPE_CHECKING:
     from dumptui.tui.facts import Facts, FactsScreen
     from dumptui.tui.markdown import Drawn
     from dumptui.tui.panes.conversation import ConversationPane
+    from dumptui.tui.panes.token_view import TokenView
     from dumptui.tui.panes.tokens import TokensPane
+    from dumptui.tui.place import Place
     from dumptui.tui.talk import Talk
 
 SAMPLE_PANES = ("tokens", "conversation")
@@ -22,7 +27,7 @@ SAMPLE_PANES = ("tokens", "conversation")
 
 
 class SampleApp(StepsApp):
-    """`open_sample` and `show_pane` are the app's own: how a sample is asked for, and which pane is on screen."""
+    """`show_pane` is the app's own, as is where a sample is shown that is gone to."""
 
     tokens: TokensPane
     talk: ConversationPane
@@ -34,6 +39,16 @@ class SampleApp(StepsApp):
         Binding("P", "member(-1)", "Previous of group", show=False, id="app.previous-member"),
     ]
 
+    placed = False
+    """Whether a place was asked for, or a sample opened."""
+    _position: int | None = None
+    """Of the sample that is shown or waited for."""
+    _opening = "tokens"
+    """The pane that it is, or will be, shown in."""
+    _stale: frozenset[str] = frozenset()
+    """Panes whose sample was read before its step was read again."""
+    _asked_place: Place | None = None
+    """Its token is gone to once its sample is open."""
     _token: int | None = None
     """The token to go to in the pane that is being opened."""
     _facts_of: tuple[StepKey, int] | None = None
@@ -45,16 +60,89 @@ class SampleApp(StepsApp):
     def pane(self) -> str:
         raise NotImplementedError
 
-    def open_sample(self, position: int, pane: str) -> None:
+    def show_pane(self, name: str) -> None:
         raise NotImplementedError
+
+    def go_to_sample(self, position: int) -> None:
+        raise NotImplementedError
+
+    # Opening ---------------------------------------------------------------------------------------------------
+
+    def open_sample(self, position: int, pane: str = "tokens") -> None:
+        """Show a sample in a pane once it is read; while its step is, the first one will be."""
+        if self.loaded is None or position >= len(self.loaded.samples):
+            return self.show_pane(pane)
+        self._position, self._opening = position, pane
+        self.wait.begin(f"reading the {pane} of sample {self.loaded.step.samples[position].index}")
+        if pane == "conversation":
+            self.reader.open_talk(self.loaded.step, position)
+        else:
+            self.reader.open_sample(self.loaded.step, position)
 
     def sample_opened(self, position: int, pane: str) -> bool:
-        """Whether this is still wanted; then its pane comes on screen."""
-        raise NotImplementedError
+        if (position, pane) != (self._position, self._opening):
+            return False
+        self.wait.end()
+        self.placed = True
+        self._stale -= {pane}
+        self.rollout.select_sample(position)
+        self.show_pane(pane)
+        return True
 
-    def read_conversation(self, position: int) -> None:
-        assert self.loaded is not None
-        self.reader.open_talk(self.loaded.step, position)
+    def _has_to_read(self, position: int, pane: str) -> bool:
+        return pane in self._stale or position != self._position_in(pane)
+
+    def _position_in(self, pane: str) -> int | None:
+        return self.talk.position if pane == "conversation" else self.tokens.position
+
+    def _leave_reading(self) -> None:
+        self.reader.abandon()
+        self.wait.end()
+        if self.loaded is None:
+            self.show_where()
+            return self.show_failure("left unread; enter on the step reads it")
+        self._position = self._position_in(self.pane)
+        if self._position is not None and self.pane in SAMPLE_PANES:
+            self.rollout.select_sample(self._position)
+
+    @on(Unopened)
+    def _sample_unopened(self, event: Unopened) -> None:
+        self._leave_reading()
+        self.notify(visible(event.problem), severity="error", markup=False)
+
+    # Tokens ------------------------------------------------------------------------------------------------------
+
+    @on(Opened)
+    def _sample_opened(self, event: Opened) -> None:
+        if self.loaded is None or event.key != self.loaded.key or not self.sample_opened(event.position, "tokens"):
+            return
+        self.tokens.show_sample(event, place(self.loaded.step, event.position))
+        if (token := self.take_token()) is not None:
+            self.tokens.go_to(token)
+        self._go_to_token(event)
+
+    def _go_to_token(self, event: Opened) -> None:
+        asked, self._asked_place = self._asked_place, None
+        sample = event.view.sample
+        if asked is not None and asked.token is not None and asked.sample == (sample.index, sample.occurrence):
+            self.tokens.go_to(asked.token)
+
+    def on_token_view_survey_wanted(self, event: TokenView.SurveyWanted) -> None:
+        if self.loaded is not None:
+            self.reader.survey(self.loaded.step, event.name)
+
+    @on(Surveyed)
+    def _surveyed(self, event: Surveyed) -> None:
+        self.tokens.take_survey(event)
+
+    def on_token_view_search_wanted(self, event: TokenView.SearchWanted) -> None:
+        self.reader.search(event.view, event.pattern)
+
+    @on(Hits)
+    def _searched(self, event: Hits) -> None:
+        self.tokens.take_hits(event)
+
+    # Conversation ----------------------------------------------------------------------------------------------
 
     def on_talk(self, event: Talk) -> None:
         if (
@@ -68,8 +156,6 @@ class SampleApp(StepsApp):
     def take_token(self) -> int | None:
         token, self._token = self._token, None
         return token
-
-    # Between tokens and conversation ---------------------------------------------------------------------------
 
     def action_conversation(self) -> None:
         """From the Tokens pane to the message of the token under the cursor; back from there to the tokens."""
@@ -97,9 +183,6 @@ class SampleApp(StepsApp):
             self.notify("the sample is in no group" if group is None else f"no other sample of group {group} that way")
             return
         self.go_to_sample(members[at].position)
-
-    def go_to_sample(self, position: int) -> None:
-        raise NotImplementedError
 
     # Facts -----------------------------------------------------------------------------------------------------
 
