@@ -71,6 +71,16 @@ def actions() -> type[Provider]:
     return Actions
 
 
+def import_panes() -> None:
+    import dumptui.tui.panes.batch
+    import dumptui.tui.panes.conversation
+    import dumptui.tui.panes.groups
+    import dumptui.tui.panes.health
+    import dumptui.tui.panes.pair
+    import dumptui.tui.panes.tokens
+    import dumptui.tui.work  # noqa: F401
+
+
 class DumpTui(PairApp):
     """One run: Enter goes from a step to its samples to a sample's tokens, Escape back, n and p along the samples."""
 
@@ -143,7 +153,8 @@ class DumpTui(PairApp):
         self.screen.call_after_refresh(self._fill)  # not in the app's own queue, which waits for it at a key
 
     async def _fill(self) -> None:
-        """Bring what the first screen does without: the other panes, the plots and the reader, 0.3 s of imports."""
+        """Bring what the first screen does without: the other panes, the plots and the reader."""
+        await asyncio.wrap_future(self.reader.submit(import_panes))  # 0.3 s, in which the screen can be drawn
         from dumptui.tui.panes.batch import BatchPane
         from dumptui.tui.panes.conversation import ConversationPane
         from dumptui.tui.panes.groups import GroupsPane

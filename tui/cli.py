@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
+from itertools import islice
 from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
@@ -220,7 +221,8 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     if key is not None:
         run.files(key)  # or there is none to open
     workers = None
-    if sum(summaries.known(key) is None for key in run.steps) >= WORTH_WORKERS:
+    unknown = (key for key in run.steps if summaries.known(key) is None)
+    if len(list(islice(unknown, WORTH_WORKERS))) == WORTH_WORKERS:  # no more are counted: that takes 0.1 s of 5,000
         from dumptui.core.workers import Workers
 
         workers = Workers()  # before Textual starts its threads
