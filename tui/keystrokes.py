@@ -8,6 +8,8 @@ below, and be lost.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
+from time import monotonic
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -52,20 +54,21 @@ class TypedApp(App[None]):
             self._held = False
         self._waiting.append(event)
         await self._take()
+        if self._waiting:
+            self.set_timer(LOST, partial(self.call_later, self._take))
 
     async def _take(self) -> None:
         while self._waiting and not self._held and self._is_free_for(self._waiting[0]):
             self._handling = event = self._waiting.popleft()
             await super().on_event(event)
-            if event.is_forwarded:
-                (self.focused or self.screen).post_message(Handled(event))
-            elif self._handling is event:
+            told = event.is_forwarded and (self.focused or self.screen).post_message(Handled(event))
+            if not told and self._handling is event:
                 self._handling = None
 
     def _is_free_for(self, event: events.Key | events.Paste) -> bool:
         """A key that is held down need not wait once it has opened nothing: all of it is one change of the screen."""
         last = self._handling
-        if last is None or event.time - last.time > LOST:
+        if last is None or monotonic() - last.time > LOST:
             return True
         return isinstance(event, events.Key) and key_of(last) == event.key == self._harmless
 
