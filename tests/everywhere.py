@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import NamedTuple
+
+from textual.pilot import Pilot
+
+from dumptui.tui.app import DumpTui
+from tests.screen import press, still, until, until_shown
 
 
 class Stop(NamedTuple):
@@ -58,3 +64,17 @@ WAY = {
     "palette of steps": Stop(("g", "o"), "Go to step"),
     "keys": Stop(("escape", "escape", "?"), "Key"),
 }
+
+
+async def everywhere(app: DumpTui, pilot: Pilot[None]) -> AsyncIterator[str]:
+    """The name of each stop once nothing moves there; a screen with room for it has to show what the stop says."""
+    await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.run_.steps))
+    app.rollout.show_steps()
+    for name, stop in WAY.items():
+        for key in stop.keys:
+            await press(pilot, key)
+            await until(pilot, lambda: not app.wait.waiting)
+        if app.size.width >= 100:
+            await until_shown(pilot, stop.shown)
+        await still(pilot)
+        yield name

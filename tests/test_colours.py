@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from rich.color import Color, ColorSystem, ColorType
 from rich.style import Style
-from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.widgets.table import Table
-from tests.everywhere import WAY
-from tests.screen import press, still, strips, until, until_shown
+from tests.everywhere import everywhere
+from tests.screen import strips
 from tests.test_scales import brightness
 
 # The 16 colours of xterm; most terminals have lighter dark ones.
@@ -47,18 +46,6 @@ LOOKS = {
     "none on white": Look("textual-light", colour=False),
     "none of 16": Look("ansi-dark", ColorSystem.STANDARD, colour=False),
 }
-
-
-async def everywhere(app: DumpTui, pilot: Pilot[None]) -> AsyncIterator[str]:
-    await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.run_.steps))
-    app.rollout.show_steps()
-    for name, stop in WAY.items():
-        for key in stop.keys:
-            await press(pilot, key)
-            await until(pilot, lambda: not app.wait.waiting)
-        await until_shown(pilot, stop.shown)
-        await still(pilot)
-        yield name
 
 
 def contrast(style: Style, look: Look) -> float:

@@ -10,9 +10,9 @@ import pytest
 from dumptui.core.run import Run, StepKey
 from dumptui.core.text import cell_width, visible
 from dumptui.tui.app import DumpTui
-from tests.everywhere import WAY
+from tests.everywhere import WAY, everywhere
 from tests.hostile import RUN, write_hostile_run
-from tests.screen import KNOWN_SEQUENCE, Terminal, press, still, strips, until, until_shown
+from tests.screen import KNOWN_SEQUENCE, Terminal, strips, text
 
 TITLE = re.compile(rb"\x1b\]2;dumptui [^\x00-\x1f\x7f]*\x07")
 COPIED = re.compile(rb"\x1b\]52;c;[A-Za-z0-9+/=]*\x07")
@@ -37,15 +37,8 @@ async def test_it_is_shown_as_text_in_every_pane_and_dialog(hostile: Path, size:
     app = DumpTui(Run.open(hostile), StepKey(1))
     shown = ""
     async with app.run_test(size=size, notifications=True) as pilot:
-        await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.run_.steps))
-        app.rollout.show_steps()
-        for name, stop in WAY.items():
-            for key in stop.keys:
-                await press(pilot, key)
-                await until(pilot, lambda: not app.wait.waiting)
-            if size[0] >= 100:
-                await until_shown(pilot, stop.shown)
-            shown += await still(pilot)
+        async for name in everywhere(app, pilot):
+            shown += text(app) + "\n"
             for strip in strips(app):
                 assert cell_width(strip.text) == strip.cell_length == size[0], f"{name}: {strip.text!r}"
     assert visible(shown.replace("\n", "")) == shown.replace("\n", "")

@@ -7,8 +7,8 @@ screen at most, 30 KB, and nothing where nothing changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.segment import Segment
@@ -19,15 +19,11 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 
-class Rows(CompositorUpdate):
-    """Whole lines of a screen of so many, by their numbers: those in which something was refreshed."""
+class Rows(NamedTuple):
+    """Whole lines of a screen of `height`, by their numbers: those in which something was refreshed."""
 
-    def __init__(self, strips: Mapping[int, Strip], height: int) -> None:
-        self.strips = strips
-        self.height = height
-
-    def render_segments(self, console: Console) -> str:
-        return pieces_text(((0, y, strip) for y, strip in self.strips.items()), console)
+    strips: Mapping[int, Strip]
+    height: int
 
 
 class Painter(Compositor):
@@ -57,11 +53,7 @@ class Changes(CompositorUpdate):
         self.pieces = pieces
 
     def render_segments(self, console: Console) -> str:
-        return pieces_text(self.pieces, console)
-
-
-def pieces_text(pieces: Iterable[tuple[int, int, Strip]], console: Console) -> str:
-    return "".join(f"\x1b[{y + 1};{x + 1}H{strip.render(console)}" for x, y, strip in pieces)
+        return "".join(f"\x1b[{y + 1};{x + 1}H{strip.render(console)}" for x, y, strip in self.pieces)
 
 
 class Shown:
