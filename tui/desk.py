@@ -87,7 +87,7 @@ class Desk(ContentSwitcher):
         """Where there is room for two, a sample stands beside the table that it is of."""
         beside = self.app.size.width >= ROOM_FOR_TWO and self.current in BESIDE
         self.set_class(beside, "-two")
-        for rollout in self.query("#rollout"):
+        for rollout in self.query_children("#rollout"):
             rollout.display = beside or self.current == "rollout"
 
     @property

@@ -7,43 +7,123 @@ screen at most, 30 KB, and nothing where nothing changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import asyncio
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from rich.console import Console
 from rich.segment import Segment
-from textual._compositor import Compositor, CompositorUpdate
+from textual._compositor import Compositor, CompositorUpdate, ReflowResult
 from textual._context import visible_screen_stack
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
+from textual.widget import Widget
+
+ROUNDS = 4
+"""Of the event loop: a widget is told, says that it changed, the screen is told that, and one in reserve."""
+T = TypeVar("T")
+Row: TypeAlias = Sequence[Strip]
+"""A line of the screen: what each widget shows in it, from the left to the right. What did not change is the same."""
 
 
 class Rows(NamedTuple):
     """Whole lines of a screen of `height`, by their numbers: those in which something was refreshed."""
 
-    strips: Mapping[int, Strip]
+    rows: Mapping[int, Row]
     height: int
 
 
 class Painter(Compositor):
-    """Draws whole lines, each once: Textual's own draws parts of them, from which no difference can be told."""
+    """Draws whole lines, each once: Textual's own draws parts of them, from which no difference can be told.
+
+    After a layout it waits for the widgets that were moved: told of their size, they change, and would be drawn twice.
+    """
+
+    _waits = False
+
+    def reflow(self, parent: Widget, size: Size) -> ReflowResult:
+        found = super().reflow(parent, size)
+        if (found.shown or found.resized) and not self._waits:
+            self._waits = True
+            self._wait(parent, ROUNDS)
+        return found
+
+    def _wait(self, screen: Widget, rounds: int) -> None:
+        if rounds:
+            asyncio.get_running_loop().call_soon(self._wait, screen, rounds - 1)
+        else:
+            self._waits = False
+            screen.call_later(screen._compositor_refresh)
+
+    def update_widgets(self, widgets: set[Widget]) -> None:
+        """Not of hidden panes: for them Textual would work out all places once more."""
+        new = widgets - self.visible_widgets.keys()
+        super().update_widgets(widgets - {one for one in new if not is_displayed(one)})
 
     def render_update(
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
     ) -> Any:
         if full:  # a picture of the screen
             return super().render_update(full, screen_stack, simplify)
+        if self._waits:
+            return None
         visible_screen_stack.set(screen_stack or [])
         screen = self.size.region
         dirty = [region.intersection(screen) for region in self._dirty_regions]
         self._dirty_regions.clear()
-        wanted = sorted({y for region in dirty for y in region.line_range})
-        if not wanted:
-            return None
-        crop = Region(0, wanted[0], screen.width, wanted[-1] - wanted[0] + 1)
-        chops = self._render_chops(crop, frozenset(wanted).__contains__)
-        return Rows({y: Strip.join(chops[y].values()).simplify() for y in wanted}, screen.height)
+        wanted = {y for region in dirty for y in region.line_range}
+        return Rows(self._rows(wanted), screen.height) if wanted else None
+
+    def _rows(self, wanted: set[int]) -> dict[int, Row]:
+        """These lines, from the front to the back, so that what is covered is not drawn at all."""
+        screen = self.size.region
+        lines = {y: Spans(screen.width) for y in sorted(wanted)}
+        for widget, (region, clip) in self.visible_widgets.items():
+            seen = region.intersection(clip).intersection(screen)
+            open_lines = [y for y in seen.line_range if y in lines and lines[y].is_open(seen.x, seen.right)]
+            if not open_lines:
+                continue
+            top, end = open_lines[0], open_lines[-1] + 1
+            drawn = widget.render_lines(Region(seen.x - region.x, top - region.y, seen.width, end - top))
+            for y in open_lines:
+                lines[y].fill(seen.x, drawn[y - top])
+        return {y: spans.row for y, spans in lines.items()}
+
+
+def is_displayed(widget: Widget) -> bool:
+    return all(one.display for one in widget.ancestors_with_self)
+
+
+class Spans:
+    """A line that is filled from the front to the back."""
+
+    def __init__(self, width: int) -> None:
+        self._free = [(0, width)]
+        self._filled: list[tuple[int, Strip]] = []
+
+    def is_open(self, start: int, end: int) -> bool:
+        return any(left < end and start < right for left, right in self._free)
+
+    def fill(self, x: int, strip: Strip) -> None:
+        """Put as much of a strip, which begins at `x`, as is not covered."""
+        end, still_free = x + strip.cell_length, []
+        for left, right in self._free:
+            start, stop = max(left, x), min(right, end)
+            if start >= stop:
+                still_free.append((left, right))
+                continue
+            whole = (start, stop) == (x, end)
+            self._filled.append((start, strip if whole else strip.crop(start - x, stop - x)))
+            still_free += [(a, b) for a, b in ((left, start), (stop, right)) if a < b]
+        self._free = still_free
+
+    @property
+    def row(self) -> Row:
+        blank = [(left, Strip.blank(right - left)) for left, right in self._free]
+        return [strip for _, strip in sorted(self._filled + blank, key=lambda one: one[0])]
 
 
 class Changes(CompositorUpdate):
@@ -60,7 +140,7 @@ class Shown:
     """The lines last written, or nothing known of them after `forget`."""
 
     def __init__(self) -> None:
-        self._lines: list[Strip | None] = []
+        self._lines: list[Row] = []
 
     def forget(self) -> None:
         self._lines = []
@@ -68,33 +148,41 @@ class Shown:
     def changes(self, rows: Rows) -> Changes | None:
         """What to write for the terminal to show `rows`; None when it does."""
         if len(self._lines) != rows.height:
-            self._lines = [None] * rows.height
+            self._lines = [()] * rows.height
         pieces = []
-        for y, strip in rows.strips.items():
-            if (found := difference(self._lines[y], strip)) is not None:
+        for y, row in rows.rows.items():
+            if (found := difference(self._lines[y], row)) is not None:
                 pieces.append((found[0], y, found[1]))
-            self._lines[y] = strip
+            self._lines[y] = row
         return Changes(pieces) if pieces else None
 
 
-def difference(old: Strip | None, new: Strip) -> tuple[int, Strip] | None:
+def difference(old: Row, new: Row) -> tuple[int, Strip] | None:
     """Where `new` first differs from `old`, and the piece of it to write there; None when they are equal."""
-    if old is None or old.cell_length != new.cell_length:
-        return 0, new
-    before, after = list(old), list(new)
-    if before == after:
+    if width(old) != width(new):
+        return 0, Strip(segments(new))
+    start, end = equal_ends(old, new, operator.is_)
+    before, after = segments(old[start : len(old) - end]), segments(new[start : len(new) - end])
+    x = width(new[:start])
+    start, end = equal_ends(before, after, operator.eq)
+    piece = after[start : len(after) - end]
+    if not piece:
         return None
-    start = same(before, after)
-    end = same(before[start:][::-1], after[start:][::-1])
-    piece = Strip(after[start : len(after) - end])
-    return sum(segment.cell_length for segment in after[:start]), piece
+    return x + sum(segment.cell_length for segment in after[:start]), Strip(piece)
 
 
-def same(one: Sequence[Segment], other: Sequence[Segment]) -> int:
-    """How many segments from the start are equal."""
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
+def width(row: Row) -> int:
+    return sum(strip.cell_length for strip in row)
+
+
+def segments(row: Row) -> list[Segment]:
+    """Neighbours of one style as one."""
+    return list(Segment.simplify(chain.from_iterable(row)))
+
+
+def equal_ends(old: Sequence[T], new: Sequence[T], equal: Callable[[T, T], bool]) -> tuple[int, int]:
+    """How many are equal from the start, and how many of the others from the end."""
+    most = min(len(old), len(new))
+    start = next((at for at in range(most) if not equal(old[at], new[at])), most)
+    most -= start
+    return start, next((at for at in range(most) if not equal(old[-1 - at], new[-1 - at])), most)

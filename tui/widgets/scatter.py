@@ -19,6 +19,7 @@ from textual.strip import Strip
 from dumptui.tui.widgets.axes import DOTS_X, DOTS_Y, scale
 from dumptui.tui.widgets.canvas import Series
 from dumptui.tui.widgets.frame import Frame
+from dumptui.tui.widgets.focus import Focus
 from dumptui.tui.widgets.plot import Plot
 
 REVERSE = Style(reverse=True)
@@ -41,7 +42,7 @@ class Kind(NamedTuple):
     component: str
 
 
-class Scatter(Plot, can_focus=True):
+class Scatter(Focus, Plot, can_focus=True):
     """One point is the current one: left and right go along x, up and down to the nearest one above or below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -107,7 +107,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     ]
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *("table--header", "table--cursor", "table--empty"),
+        *("table--header", "table--cursor", "table--focus", "table--empty"),
         *("table--bad", "table--warn", "table--dim", "table--mark"),
     }
 
@@ -129,7 +129,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
             color: $block-cursor-blurred-foreground;
             text-style: bold;
         }
-        &:focus > .table--cursor {
+        & > .table--focus {
             background: $block-cursor-background;
             color: $block-cursor-foreground;
             text-style: $block-cursor-text-style;
@@ -174,8 +174,9 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         self._skipped = 0
         self._fields: list[Field] = []
         self._moved_by_click = False
-        self._strips: LRUCache[tuple[int, bool], Strip] = LRUCache(512)
-        self._styles: dict[str, Style] = {}
+        self._strips: LRUCache[tuple[int, str], Strip] = LRUCache(512)
+        self._styles: dict[str | None, Style] = {}
+        self._laid_out = 0  # the width that was done for
 
     @property
     def row_count(self) -> int:
@@ -216,7 +217,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     # Layout
 
     def _lay_out(self) -> None:
-        width = self._width
+        width = self._laid_out = self._width
         while self._skipped and self._whole(self._skipped - 1, width):
             self._skipped -= 1
         self._fields = lay_out(self._columns, self._skipped, width)
@@ -257,8 +258,8 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
             return Strip([Segment(line, self.get_component_rich_style("table--empty"))], self._width)
         row = y - 1 + self.scroll_offset.y
         if row >= self._count:
-            return Strip.blank(self._width, self.rich_style)
-        key = (row, row == self.cursor)
+            return Strip.blank(self._width, self._style(None))
+        key = (row, "" if row != self.cursor else "focus" if self.has_focus else "cursor")
         strip = self._strips.get(key)
         if strip is None:
             strip = self._strips[key] = self._row(*key)
@@ -278,22 +279,21 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     def _arrow(self, key: str) -> str:
         return " " if key not in self._sort else "▼" if self._sort[key] else "▲"
 
-    def _row(self, row: int, under_cursor: bool) -> Strip:
+    def _row(self, row: int, cursor: str) -> Strip:
+        """A row under a cursor with the focus or without, or under none."""
         cells = self._cells(row)
-        text = ">" if under_cursor else " "
+        text = ">" if cursor else " "
         x = GUTTER
         for field in self._fields:
             text += " " * (field.x - x) + _fit(cells[field.column], field.width, self._columns[field.column].right)
             x = field.x + field.width
         text += " " * (self._width - x)
-        name = "cursor" if under_cursor else self._row_style(row) if self._row_style else None
+        name = cursor or (self._row_style(row) if self._row_style else None)
         return Strip([Segment(text, self._style(name))], self._width)
 
     def _style(self, name: str | None) -> Style:
-        if name is None:
-            return self.rich_style
         if name not in self._styles:  # Textual forgets its own with each refresh
-            self._styles[name] = self.get_component_rich_style(f"table--{name}")
+            self._styles[name] = self.get_component_rich_style(f"table--{name}") if name else self.rich_style
         return self._styles[name]
 
     # Cursor
@@ -303,11 +303,17 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
 
     def watch_cursor(self, old: int, new: int) -> None:
         self._reveal()
-        for row in (old, new):
-            y = row + 1 - self.scroll_offset.y
-            if 0 < y <= self._body:
-                self.refresh(Region(0, y, self._width, 1))
+        self._refresh_row(old)
+        self._refresh_row(new)
         self.post_message(self.Highlighted(self, new))
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        self._refresh_row(self.cursor)
+
+    def _refresh_row(self, row: int) -> None:
+        y = row + 1 - self.scroll_offset.y
+        if 0 < y <= self._body:
+            self.refresh(Region(0, y, self._width, 1))
 
     def _reveal(self) -> None:
         """Scroll just so far that the cursor row is on screen."""
@@ -348,7 +354,8 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     # Events
 
     def on_resize(self) -> None:
-        self._lay_out()
+        if self._width != self._laid_out:  # not when it is shown again as it was
+            self._lay_out()
         self._reveal()
 
     def on_click(self, event: events.Click) -> None:

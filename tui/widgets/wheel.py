@@ -5,10 +5,12 @@ from __future__ import annotations
 from textual import events
 from textual.scroll_view import ScrollView
 
+from dumptui.tui.widgets.focus import Focus
+
 LINES = 3  # a notch
 
 
-class Wheel(ScrollView):
+class Wheel(Focus, ScrollView):
     """Takes the place of the scrolling of ScrollView."""
 
     def on_mount(self) -> None:
