@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from rich.console import Console
 from rich.segment import Segment
@@ -77,11 +77,25 @@ class Painter(Compositor):
         wanted = {y for region in dirty for y in region.line_range}
         return Rows(self._rows(wanted), screen.height) if wanted else None
 
+    def _seen(self) -> Iterator[tuple[Widget, Region, Region]]:
+        """What can be seen, each with its region and the one that it is clipped to: also through a dialog that has no
+        background of its own, for which Textual draws all that is below, once more and in one piece.
+        """
+        below, compositor = visible_screen_stack.get(), cast(Compositor, self)
+        while True:
+            open_ = bool(below) and compositor.root is not None and compositor.root.styles.background.is_transparent
+            for widget, (region, clip) in compositor.visible_widgets.items():
+                if not (open_ and widget is compositor.root):
+                    yield widget, region, clip
+            if not open_:
+                return
+            compositor = below.pop()._compositor
+
     def _rows(self, wanted: set[int]) -> dict[int, Row]:
         """These lines, from the front to the back, so that what is covered is not drawn at all."""
         screen = self.size.region
         lines = {y: Spans(screen.width) for y in sorted(wanted)}
-        for widget, (region, clip) in self.visible_widgets.items():
+        for widget, region, clip in self._seen():
             seen = region.intersection(clip).intersection(screen)
             open_lines = [y for y in seen.line_range if y in lines and lines[y].is_open(seen.x, seen.right)]
             if not open_lines:
