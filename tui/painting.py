@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -18,7 +19,7 @@ from rich.segment import Segment
 from textual._compositor import Compositor, CompositorUpdate, ReflowResult
 from textual._context import visible_screen_stack
 from textual.geometry import Region, Size
-from textual.screen import Screen
+from textual.screen import UPDATE_PERIOD, Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -46,17 +47,24 @@ class Painter(Compositor):
 
     def reflow(self, parent: Widget, size: Size) -> ReflowResult:
         found = super().reflow(parent, size)
-        if (found.shown or found.resized) and not self._waits:
+        if (found.shown or found.resized) and not self._waits and isinstance(parent, Screen):
             self._waits = True
             self._wait(parent, ROUNDS)
         return found
 
-    def _wait(self, screen: Widget, rounds: int) -> None:
+    def _wait(self, screen: Screen[object], rounds: int) -> None:
         if rounds:
             asyncio.get_running_loop().call_soon(self._wait, screen, rounds - 1)
         else:
             self._waits = False
-            screen.call_later(screen._compositor_refresh)
+            screen.call_later(self._draw, screen)
+
+    def _draw(self, screen: Screen[object]) -> None:
+        if screen.app._batch_count:  # what is drawn in a batch is thrown away
+            screen.set_timer(UPDATE_PERIOD, partial(self._draw, screen))
+            return
+        self.update_widgets(screen._dirty_widgets)
+        screen._compositor_refresh()
 
     def update_widgets(self, widgets: set[Widget]) -> None:
         """Not of hidden panes: for them Textual would work out all places once more."""
