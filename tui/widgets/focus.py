@@ -1,4 +1,4 @@
-"""What has the focus without being drawn or styled anew for it: Textual does both, 4 ms and every line of the widget."""
+"""What has the focus, without being drawn and styled anew for it as by Textual: 4 ms and all lines of the widget."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from textual.strip import Strip
 
 from dumptui.tui.widgets.axes import DOTS_X, DOTS_Y, scale
 from dumptui.tui.widgets.canvas import Series
-from dumptui.tui.widgets.frame import Frame
 from dumptui.tui.widgets.focus import Focus
+from dumptui.tui.widgets.frame import Frame
 from dumptui.tui.widgets.plot import Plot
 
 REVERSE = Style(reverse=True)
