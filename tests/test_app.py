@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from textual.events import Key
 from textual.pilot import Pilot
-from textual.widgets import HelpPanel, OptionList
+from textual.widgets import OptionList
 
 from dumptui.core import join
 from dumptui.core.run import Run, StepKey
@@ -368,15 +368,9 @@ async def test_a_chart_shows_prompt_and_masked(shared: Path) -> None:
 # Help, palette, quitting ------------------------------------------------------------------------------------------
 
 
-async def test_help_palette_and_dialogs_open_and_close(session: Session) -> None:
+async def test_palette_and_dialogs_open_and_close(session: Session) -> None:
     app, pilot = session
     await pilot.resize_terminal(*TINY)
-    for key in ("escape", "question_mark"):
-        await go(pilot, "question_mark")
-        await until(pilot, lambda: app.screen.query(HelpPanel))
-        await until_shown(pilot, "Rollout")
-        await go(pilot, key)
-        await until(pilot, lambda: not app.screen.query(HelpPanel))
     for typed, shown in (("step 1", "step 1, 2 of 4"), ("eval 0", "eval 0, 1 of 1")):
         await press(pilot, "ctrl+p", *(key.replace(" ", "space") for key in typed))
         await until_shown(pilot, f"Go to {typed}")
@@ -404,13 +398,6 @@ async def test_a_dialog_that_is_answered_twice_is_answered_once(session: Session
     await until(pilot, lambda: len(app.screen_stack) == 1)
     await press(pilot, "down")
     assert app._exception is None and not app._exit
-
-
-async def test_q_quits_also_from_the_help(demo: Path) -> None:
-    async with opened(demo) as (app, pilot):
-        await press(pilot, "3", "question_mark", "q")
-        await until(pilot, lambda: app._exit)
-    assert app.return_code == 0
 
 
 # Size -------------------------------------------------------------------------------------------------------------

@@ -223,8 +223,8 @@ def blank(char: Char) -> bool:
 
 async def test_differences_add_up_to_the_whole_screen(demo: Path) -> None:
     app = Watched(Run.open(demo), StepKey(2))
-    wide = ["down", "enter", "pagedown", "enter", "]", "n", "m", "down", "enter", "2", "1", "s"]
-    narrow = ["escape", "ctrl+p", "escape", "?", "3", "?", "<", "a", "right", "S"]
+    wide = ["down", "enter", "pagedown", "enter", "]", "n", "m", "down", "enter", "2", "4", "6", "5", "1", "s"]
+    narrow = ["escape", "ctrl+p", "escape", "?", "q", "3", "?", "?", "6", "4", "1", "<", "a", "right", "S"]
     async with app.run_test(size=(70, 18), notifications=True) as pilot:
         await until_shown(pilot, "step 2, 3 of 4", "32   0.250")
         for key in [*wide, *narrow]:

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
 
-HELP = "HelpPanel"  # by name: importing it brings a Markdown parser, a tenth of the time of a start
 PANES = {
     "rollout": "Rollout",
     "batch": "Batch",
@@ -365,8 +364,6 @@ class DumpTui(PairApp):
         """Escape: leave what is being read, else one level up."""
         if self.wait.waiting:
             self._leave_reading()
-        elif self.screen.query(HELP):
-            self.action_hide_help_panel()
         elif self.pane == "pair":
             self.leave_pair()
         elif self.pane == "groups" and self.groups.up():
@@ -381,7 +378,6 @@ class DumpTui(PairApp):
         yield from (one for one in super().get_system_commands(screen) if one.title in ("Theme", "Screenshot"))
 
     def action_help(self) -> None:
-        if self.screen.query(HELP):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+        from dumptui.tui.help import HelpScreen
+
+        self.push_screen(HelpScreen(self.screen))

@@ -53,6 +53,7 @@ SHEET_KEYS = [
 class Desk(ContentSwitcher):
     """Holds the panes."""
 
+    BINDING_GROUP_TITLE = "what is on screen"
     BINDINGS = [
         *SHEET_KEYS,
         Binding("B", "bookmark", "Bookmark", show=False, id="desk.bookmark", tooltip="Mark this place with a note"),

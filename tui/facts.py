@@ -81,6 +81,7 @@ def line_of(fact: Fact, width: int) -> str:
 class FactsScreen(Dialog[None]):
     """One section under the other; those that are long are folded."""
 
+    BINDING_GROUP_TITLE = "facts"
     HELP = """\
 # A sample's facts
 
@@ -95,7 +96,7 @@ to generate, and told below it in seconds since it began.
 - **i** or **escape** goes back.
 """
     BINDINGS = [
-        Binding("q,i,escape", "leave", "Leave", id="facts.leave"),
+        Binding("q,i,escape", "dismiss(None)", "Leave", id="facts.leave"),
         Binding("n", "app.sample(1)", "Next", id="app.next-sample"),
         Binding("p", "app.sample(-1)", "Previous", id="app.previous-sample"),
         Binding("N", "app.member(1)", "Next of group", show=False, id="app.next-member"),
@@ -145,13 +146,6 @@ to generate, and told below it in seconds since it began.
             row_name="the section",
             texts=(("all of it", "\n".join(map(section_text, sections))),),
         )
-
-    def action_leave(self) -> None:
-        """The help first, as in the panes."""
-        if self.query("HelpPanel"):
-            self.app.action_hide_help_panel()
-        else:
-            self.dismiss()
 
     def action_copy(self) -> None:
         self.desk.action_copy()

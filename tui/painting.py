@@ -127,7 +127,7 @@ class Spans:
         self._filled: list[tuple[int, Strip]] = []
 
     def is_open(self, start: int, end: int) -> bool:
-        return any(left < end and start < right for left, right in self._free)
+        return any(max(left, start) < min(right, end) for left, right in self._free)
 
     def fill(self, x: int, strip: Strip) -> None:
         """Put as much of a strip, which begins at `x`, as is not covered."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import events, on
 
 from dumptui.core import garbage
 from dumptui.core.cache import Cache
@@ -23,6 +23,9 @@ from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.wait import WaitLine
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from textual.screen import Screen
+
     from dumptui.core.record import Record
     from dumptui.core.workers import Workers
 
@@ -65,6 +68,16 @@ class StepsApp(TerminalApp):
 
     def on_unmount(self) -> None:
         self.reader.close()
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent):
+            self.reader.rest()
+        await super().on_event(event)
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        super()._display(screen, renderable)
+        if renderable is not None:
+            self.reader.go_on()
 
     # What the panes do with it.
 

@@ -11,6 +11,9 @@ from threading import Timer
 from typing import TypeVar
 
 T = TypeVar("T")
+REST = 0.05
+"""Seconds at most that one key keeps waiting what is read: with two threads at work a key takes twice its time."""
+NAP = 0.002
 # Seconds until this thread lets the screen's go on: with Python's own 5 ms, a wake-up waits 2 ms in place of 0.2.
 TURN = 0.0005
 
@@ -28,6 +31,7 @@ class Thread:
         self._wish = 0  # counts the wishes
         self._served = 0  # the one that was begun last; of the thread alone
         self._held_until = 0.0
+        self._rests_until = 0.0
         self.closed = False
 
     def wish(self, answer: Callable[..., None], *args: object) -> None:
@@ -51,6 +55,13 @@ class Thread:
         """Seconds that it still is; none below 0."""
         return max(0.0, self._held_until - time.monotonic())
 
+    def rest(self) -> None:
+        """Wait, wherever `check` is called, until the screen has answered somebody: `go_on` says so."""
+        self._rests_until = time.monotonic() + REST
+
+    def go_on(self) -> None:
+        self._rests_until = 0.0
+
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         timer = Timer(seconds, self.soon, (call,))
         timer.daemon = True
@@ -61,6 +72,8 @@ class Thread:
 
     def check(self) -> None:
         """In the thread: raises Abandoned when there is a wish that is not begun yet."""
+        while time.monotonic() < self._rests_until and self._served == self._wish:
+            time.sleep(NAP)
         if self._served != self._wish:
             raise Abandoned
 

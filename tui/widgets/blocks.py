@@ -40,6 +40,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     | thinking | dim italic, labelled |
     """
 
+    BINDING_GROUP_TITLE = "moving about"
     ALLOW_SELECT = False
     KINDS: ClassVar[tuple[str, ...]] = ("plain", "muted", "thinking", "first", "second", "third")
 
@@ -115,9 +116,11 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     def blocks(self) -> Sequence[Block]:
         return self._folds.blocks
 
-    def show(self, blocks: Sequence[Block], current: int = 0, *, same: bool = False) -> None:
-        """Show other blocks; the `same` ones, of which there may be more at the end, keep what is folded."""
-        self._folds.show(blocks, same=same)
+    def show(self, blocks: Sequence[Block], current: int = 0, *, same: bool = False, full: bool = False) -> None:
+        """Show other blocks; the `same` ones, of which there may be more at the end, keep what is folded. What is long
+        is cut, but in `full`.
+        """
+        self._folds.show(blocks, same=same, full=full)
         self._sought.look_through(blocks)
         self._place()
         self.set_reactive(Blocks.current, self.validate_current(current))

@@ -42,14 +42,18 @@ class Folds:
         self._counts: dict[tuple[int, int], int] = {}
         self._stretches: LRUCache[int, list[Stretch]] = LRUCache(256)
 
-    def show(self, blocks: Sequence[Block], *, same: bool = False) -> None:
-        """Other blocks; or the `same` ones and perhaps more of them, and what was folded stays so."""
+    def show(self, blocks: Sequence[Block], *, same: bool = False, full: bool = False) -> None:
+        """Other blocks, cut where they are long or in `full`; or the `same` ones and perhaps more of them, and what was
+        folded stays so.
+        """
         before = len(self.blocks) if same else 0
         self.blocks = blocks
         self._drawn, self._counts = {}, {}
         if not same:
             self._folded, self._full = set(), set()
         self._folded |= {at for at in range(before, len(blocks)) if blocks[at].folded}
+        if full:
+            self._full = {(block, at) for block in range(len(blocks)) for at in self._passages(block)}
         self.measure()
 
     def wrap(self, width: int) -> None:

@@ -1,0 +1,53 @@
+"""The thread that reads: it lets the screen answer a key first, and never for good."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from threading import Event
+
+import pytest
+
+from dumptui.tui import thread as module
+from dumptui.tui.thread import Abandoned, Thread
+from tests.screen import DEADLINE
+
+
+@pytest.fixture
+def thread() -> Thread:
+    return Thread("reader")
+
+
+def test_what_is_read_waits_while_a_key_is_answered(thread: Thread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REST", 1e6)
+    thread.rest()
+    reading = thread.submit(thread.check)
+    with pytest.raises(TimeoutError):
+        reading.result(0.1)
+    thread.go_on()
+    assert reading.result(DEADLINE) is None
+    thread.close()
+
+
+def test_a_key_that_changes_nothing_is_not_waited_for(thread: Thread) -> None:
+    thread.rest()
+    assert thread.submit(thread.check).result(DEADLINE) is None
+    thread.close()
+
+
+def test_a_wish_ends_what_waits_for_the_screen(thread: Thread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REST", 1e6)
+    begun, ended, answer = Event(), Event(), Future[str]()
+
+    def read() -> None:
+        begun.set()
+        try:
+            thread.check()
+        except Abandoned:
+            ended.set()
+
+    thread.rest()
+    thread.wish(read)
+    assert begun.wait(DEADLINE)
+    thread.wish(answer.set_result, "read")
+    assert ended.wait(DEADLINE) and answer.result(DEADLINE) == "read"
+    thread.close()

@@ -1,0 +1,119 @@
+"""What a pane is for and what every key does in it, over the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import dedent
+
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.dom import DOMNode
+from textual.screen import Screen
+from textual.strip import Strip
+
+from dumptui.core.text import cell_width
+from dumptui.core.wrapping import Lines
+from dumptui.tui.dialog import Dialog
+from dumptui.tui.widgets.block import Block, Passage
+from dumptui.tui.widgets.blocks import Blocks
+from dumptui.tui.widgets.keys import KeyLine
+from dumptui.tui.widgets.line import Line
+
+KEYS = 10
+"""Cells for the keys of an action; more of them push what it does to the right."""
+MOVING, EVERYWHERE = "moving about", "everywhere"
+BOLD = Style(bold=True)
+
+
+class Explanation(Blocks):
+    """What a pane is for, above its keys."""
+
+    def __init__(self, paragraphs: Sequence[str], keys: Iterable[tuple[str, list[str]]]) -> None:
+        super().__init__()
+        self._paragraphs = paragraphs
+        self.show([block("what it shows", map(plain, paragraphs)), *(block(*one) for one in keys)], full=True)
+
+    def on_resize(self) -> None:
+        self.call_next(self._draw)  # when the width is known
+
+    def _draw(self) -> None:
+        self.draw(0, {0: list(prose(self._paragraphs, self.text_width, self.app.console))})
+
+
+class HelpScreen(Dialog[None]):
+    """The text about what has the focus, then the keys that work there. (Textual's own panel takes 0.1 s to come.)"""
+
+    BINDINGS = [Binding("q,escape,question_mark", "dismiss(None)", "Leave", id="help.leave")]
+
+    def __init__(self, below: Screen[object]) -> None:
+        super().__init__()
+        self._below = below
+
+    def compose(self) -> ComposeResult:
+        title, paragraphs = help_of(self._below)
+        heading = Line()
+        heading.say(Text(f"{title}: help", "bold"))
+        with Vertical(id="help"):
+            yield heading
+            yield Explanation(paragraphs, keys_of(self._below))
+            yield KeyLine()
+
+
+def block(title: str, lines: Iterable[str]) -> Block:
+    return Block("first", title, "", [Passage("plain", "", Lines(list(lines)))])
+
+
+def help_of(screen: Screen[object]) -> tuple[str, list[str]]:
+    """The title of the help for what has the focus, and its paragraphs, the items of lists among them."""
+    nodes = screen.focused.ancestors_with_self if screen.focused is not None else [screen]
+    text = dedent(next((node.HELP for node in nodes if node.HELP), "# Keys\n"))
+    title, _, body = text.partition("\n")
+    paragraphs = body.strip().replace("\n- ", "\n\n- ").split("\n\n")
+    return title.removeprefix("# "), [" ".join(paragraph.split()) for paragraph in paragraphs]
+
+
+def plain(paragraph: str) -> str:
+    return paragraph.replace("**", "")
+
+
+def prose(paragraphs: Iterable[str], width: int, console: Console) -> Iterator[Strip]:
+    """Paragraphs in rows of `width` cells, the rows of a list's item under each other, **keys** in bold."""
+    for at, paragraph in enumerate(paragraphs):
+        hang = 2 * paragraph.startswith("- ")
+        if at and not hang:
+            yield Strip.blank(0)
+        pieces = paragraph[hang:].split("**")
+        text = Text.assemble(*((piece, BOLD if odd % 2 else "") for odd, piece in enumerate(pieces)))
+        for row, line in enumerate(text.wrap(console, max(1, width - hang))):
+            sign = Text(("- " if row == 0 else "  ") if hang else "")
+            yield Strip(list((sign + line).render(console)))
+
+
+def keys_of(screen: Screen[object]) -> list[tuple[str, list[str]]]:
+    """The keys that work now, by what they belong to: each with its name and a line an action. Those of a pane come
+    before those that move in it.
+    """
+    found: dict[str, dict[str, list[Binding]]] = {}
+    for node, binding, *_ in screen.active_bindings.values():
+        if binding.description and not binding.system:
+            found.setdefault(name_of(node), {}).setdefault(binding.action, []).append(binding)
+    names = list(found)
+    if names[0] == MOVING:
+        names[:2] = reversed(names[:2])
+    return [(f"keys: {name}", [line_of(screen.app, some) for some in found[name].values()]) for name in names]
+
+
+def name_of(node: DOMNode) -> str:
+    known = node.BINDING_GROUP_TITLE or type(node).__name__.removesuffix("Pane")
+    return EVERYWHERE if isinstance(node, App) or type(node) is Screen else known
+
+
+def line_of(app: App[object], bindings: Sequence[Binding]) -> str:
+    keys = " ".join(dict.fromkeys(map(app.get_key_display, bindings)))
+    first = bindings[0]
+    told = f"{first.description}: {first.tooltip}" if first.tooltip else first.description
+    return f"{' ' * max(0, KEYS - cell_width(keys))}{keys}  {told}"
