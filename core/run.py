@@ -161,8 +161,7 @@ class Run:
 
     def _place_train(self, entry: Entry) -> bool:
         if match := _SHARD.fullmatch(entry.name):
-            key = StepKey(int(match[1]))
-            self.steps.setdefault(key, StepFiles(key)).shards.append((int(match[2]), entry))
+            self._files(StepKey(int(match[1]))).shards.append((int(match[2]), entry))
             return True
         match = _ROLLOUT.fullmatch(entry.name)
         if match is None or match[1]:
@@ -185,8 +184,13 @@ class Run:
         return self._place_rollout(entry) or self._place_train(entry) or ".pt" not in entry.name
 
     def _at(self, match: re.Match[str]) -> StepFiles:
-        key = StepKey(int(match[2]), match[1] is not None)
-        return self.steps.setdefault(key, StepFiles(key))
+        return self._files(StepKey(int(match[2]), match[1] is not None))
+
+    def _files(self, key: StepKey) -> StepFiles:
+        files = self.steps.get(key)
+        if files is None:
+            files = self.steps[key] = StepFiles(key)
+        return files
 
 
 # Listing --------------------------------------------------------------------------------------------------
