@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from rich.text import Text
 from textual import on
-from textual._context import active_app
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding
@@ -24,10 +23,6 @@ Answer = TypeVar("Answer")
 
 class Dialog(ModalScreen[Answer]):
     """Over the screen until it is answered, or left."""
-
-    def __init__(self) -> None:
-        """With the classes for the size of the terminal from the start: set later, they would style it once more."""
-        super().__init__(classes=" ".join(active_app.get().screen.classes))
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
         """What was typed ahead, such as a second enter, arrives when it is answered already: nothing is left to do."""

@@ -64,6 +64,8 @@ class TerminalApp(TypedApp):
         for widget in widgets:
             if isinstance(widget, Screen):
                 widget._compositor = Painter()
+                for below in self.screen_stack[-1:]:  # set when it is shown, they would style all of it once more
+                    widget.add_class(*below.classes, update=False)
         return super()._register(parent, *widgets, **where)
 
     def _repaint(self, _: object) -> None:
