@@ -17,7 +17,9 @@ async def test_the_help_of_each_pane_names_it_and_its_keys(demo: Path, size: tup
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.loaded is not None)
         for name, label in PANES.items():
-            await press(pilot, tab(name), "question_mark")
+            await press(pilot, tab(name))
+            await until(pilot, lambda name=name: app.pane == name)  # type: ignore[misc]
+            await press(pilot, "question_mark")
             await until_shown(pilot, f"{label}: help", "what it shows")
             await press(pilot, "down", "space", "up", "space")  # folds the text about it
             await until_shown(pilot, f"keys: {label}")
