@@ -76,7 +76,7 @@ class Reader(Thread):
         self.soon(lambda: self._work.scan.begin(keys))
 
     def pack(self, loaded: Loaded) -> None:
-        """Work out a step's packing, a column at a time, whenever nothing else is asked; another step ends it."""
+        """Work out a step's packing, a part at a time, whenever nothing else is asked; another step ends it."""
         self.soon(lambda: self._work.pack(loaded))
 
     def find_health(self) -> None:

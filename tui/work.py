@@ -189,12 +189,13 @@ class Work:
         self._packing = loaded
         self._pack_next(loaded, distributions(loaded.step), [])
 
-    def _pack_next(self, loaded: Loaded, coming: Iterator[Distribution], found: list[Distribution]) -> None:
+    def _pack_next(self, loaded: Loaded, coming: Iterator[Distribution | None], found: list[Distribution]) -> None:
         if loaded is not self._packing or self._thread.closed:
             return
         step = loaded.step
         try:
-            found.append(next(coming))
+            if (one := next(coming)) is not None:
+                found.append(one)
             self._thread.soon(self._pack_next, loaded, coming, found)
         except StopIteration:
             self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
