@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +15,13 @@ from textual.message import Message
 from dumptui.core.distribution import Distribution, distributions
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
-from dumptui.core.health import health, stream_problems
+from dumptui.core.health import parts, stream_problems
 from dumptui.core.join import Step
 from dumptui.core.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
 from dumptui.core.record import Record
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run import StepKey
 from dumptui.core.search import Passage, passages_of, read_passages
 from dumptui.core.summaries import Summaries
 from dumptui.core.survey import Survey, surveying
@@ -71,6 +74,7 @@ class Work:
         self._told: str | None = None  # the problem of the look told last, "" for none
         self._step: Step | None = None
         self._packing: Loaded | None = None
+        self._findings: deque[Callable[[], list[Record]]] = deque()
         self._surveys: dict[str, Survey] = {}
         self._talks = Talks()
         self._telemetry: Telemetry | None = None
@@ -217,17 +221,23 @@ class Work:
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
     def find_health(self) -> None:
-        self._health_next(findings(self._steps.run))
+        run = self._steps.run
+        self._findings = deque([*parts(run, self._thread.check), partial(stream_problems, run.root)])
+        self._health_next(self._findings)
 
-    def _health_next(self, rows: Iterator[Record]) -> None:
-        """What is found in a moment, then to the back of the queue."""
+    def _health_next(self, waiting: deque[Callable[[], list[Record]]]) -> None:
+        """What is found in a moment, then to the back of the queue; what a wish leaves half done is begun again."""
+        if waiting is not self._findings or self._thread.closed:
+            return
         found, end = [], time.monotonic() + MOMENT
-        for row in rows:
-            found.append(row)
-            if time.monotonic() > end or self._thread.closed:
-                self._post(Found(found, False))
-                return self._thread.soon(self._health_next, rows)
-        self._post(Found(found, True))
+        with contextlib.suppress(Abandoned):
+            while waiting and time.monotonic() < end:
+                found += waiting[0]()
+                waiting.popleft()
+        if found or not waiting:
+            self._post(Found(found, not waiting))
+        if waiting:
+            self._thread.soon(self._health_next, waiting)
 
 
 def told(error: Exception) -> str:
@@ -241,8 +251,3 @@ def flow_of(view: SampleView) -> Flow:
     signs = dict.fromkeys(edges, FINE_MARK) | dict.fromkeys(turns, MARK)
     borders = {at: sign for at, sign in signs.items() if at < len(view.texts)}
     return Flow(view.texts, frozenset(np.flatnonzero(view.special).tolist()), borders)
-
-
-def findings(run: Run) -> Iterator[Record]:
-    yield from health(run)
-    yield from stream_problems(run.root)
