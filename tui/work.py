@@ -76,6 +76,7 @@ class Work:
         self._packing: Loaded | None = None
         self._findings: deque[Callable[[], list[Record]]] = deque()
         self._surveys: dict[str, Survey] = {}
+        self._surveying: set[str] = set()
         self._talks = Talks()
         self._telemetry: Telemetry | None = None
         self._vocabulary: Vocabulary | DumpError | None = None
@@ -117,7 +118,7 @@ class Work:
 
     def open_sample(self, step: Step, position: int) -> None:
         if step is not self._step:
-            self._step, self._surveys = step, {}
+            self._step, self._surveys, self._surveying = step, {}, set()
         self._answer(lambda: self._opened(step, position))
 
     def _opened(self, step: Step, position: int) -> Opened:
@@ -172,7 +173,8 @@ class Work:
     def survey(self, step: Step, name: str) -> None:
         if step is self._step and name in self._surveys:
             self._post(Surveyed(step.files.key, name, self._surveys[name]))
-        else:
+        elif step is self._step and name not in self._surveying:  # each sample that is opened meanwhile asks again
+            self._surveying.add(name)
             self._survey_next(step, name, surveying(step, name))
 
     def _survey_next(self, step: Step, name: str, parts: Iterator[Survey | None]) -> None:
@@ -182,6 +184,7 @@ class Work:
         try:
             found = next(parts)
         except Exception as error:  # as with a sample: it costs the scale only
+            self._surveying.remove(name)
             self._post(Surveyed(step.files.key, name, None, told(error)))
             return
         if found is None:
