@@ -116,14 +116,16 @@ class Work:
             message = Unopened(f"{failed}: {told(error)}")
         self._post(message)
 
-    def open_sample(self, step: Step, position: int) -> None:
+    def open_sample(self, step: Step, position: int, columns: int) -> None:
         if step is not self._step:
             self._step, self._surveys, self._surveying = step, {}, set()
-        self._answer(lambda: self._opened(step, position))
+        self._answer(lambda: self._opened(step, position, columns))
 
-    def _opened(self, step: Step, position: int) -> Opened:
+    def _opened(self, step: Step, position: int, columns: int) -> Opened:
         view = view_sample(step, position, self.words())
-        return Opened(step.files.key, position, view, flow_of(view), dict(self._surveys))
+        flow = flow_of(view)
+        flow.wrap(columns)
+        return Opened(step.files.key, position, view, flow, dict(self._surveys))
 
     def open_talk(self, step: Step, position: int) -> None:
         self._answer(lambda: self._talks.open(step, position, self.words()))
