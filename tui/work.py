@@ -53,6 +53,7 @@ from dumptui.tui.widgets.flow import Flow
 from dumptui.tui.widgets.frame import FINE_MARK, MARK
 
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
+PAINTING = 0.1  # seconds in which the screen paints an answer: twice as long beside a thread that works
 
 
 class Work:
@@ -72,6 +73,7 @@ class Work:
         self.scan = Scan(thread, self._steps, post, workers)
         self._post = post
         self._told: str | None = None  # the problem of the look told last, "" for none
+        self._answered = 0.0  # when the last answer about a sample was given
         self._step: Step | None = None
         self._packing: Loaded | None = None
         self._findings: deque[Callable[[], list[Record]]] = deque()
@@ -115,6 +117,15 @@ class Work:
         except Exception as error:
             message = Unopened(f"{failed}: {told(error)}")
         self._post(message)
+        self._answered = time.monotonic()
+
+    def _go_on(self, call: Callable[..., None], *args: object) -> None:
+        """At the back of the queue, once an answer is painted: what was asked meanwhile comes first."""
+        wait = self._answered + PAINTING - time.monotonic()
+        if wait > 0:
+            self._thread.later(wait, partial(call, *args))
+        else:
+            self._thread.soon(call, *args)
 
     def open_sample(self, step: Step, position: int, columns: int) -> None:
         if step is not self._step:
@@ -177,10 +188,10 @@ class Work:
             self._post(Surveyed(step.files.key, name, self._surveys[name]))
         elif step is self._step and name not in self._surveying:  # each sample that is opened meanwhile asks again
             self._surveying.add(name)
-            self._survey_next(step, name, surveying(step, name))
+            self._go_on(self._survey_next, step, name, surveying(step, name))
 
     def _survey_next(self, step: Step, name: str, parts: Iterator[Survey | None]) -> None:
-        """A part of the step, then to the back of the queue: the next sample comes first."""
+        """A part of the step at a time."""
         if step is not self._step or self._thread.closed:
             return
         try:
@@ -190,7 +201,7 @@ class Work:
             self._post(Surveyed(step.files.key, name, None, told(error)))
             return
         if found is None:
-            return self._thread.soon(self._survey_next, step, name, parts)
+            return self._go_on(self._survey_next, step, name, parts)
         self._surveys[name] = found
         self._post(Surveyed(step.files.key, name, found))
 
@@ -205,7 +216,7 @@ class Work:
         try:
             if (one := next(coming)) is not None:
                 found.append(one)
-            self._thread.soon(self._pack_next, loaded, coming, found)
+            self._go_on(self._pack_next, loaded, coming, found)
         except StopIteration:
             self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
         except Exception as error:  # a file that changed meanwhile, or a defect: what was found is shown
@@ -231,7 +242,7 @@ class Work:
         self._health_next(self._findings)
 
     def _health_next(self, waiting: deque[Callable[[], list[Record]]]) -> None:
-        """What is found in a moment, then to the back of the queue; what a wish leaves half done is begun again."""
+        """What is found in a moment at a time; what a wish leaves half done is begun again."""
         if waiting is not self._findings or self._thread.closed:
             return
         found, end = [], time.monotonic() + MOMENT
@@ -242,7 +253,7 @@ class Work:
         if found or not waiting:
             self._post(Found(found, not waiting))
         if waiting:
-            self._thread.soon(self._health_next, waiting)
+            self._go_on(self._health_next, waiting)
 
 
 def told(error: Exception) -> str:
