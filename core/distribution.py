@@ -95,6 +95,7 @@ def distribution(step: Step, name: str, trained: Sequence[Bools]) -> Iterator[Di
         yield Distribution(name, samples, total, lost, reason)
         return
     low, median, p99, high = map(quantiles.at, (0, 50, 99, 100))
+    yield None
     bins, ends = histogram(quantiles)
     yield Distribution(
         name=name,

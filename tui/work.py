@@ -114,6 +114,8 @@ class Work:
         """A file that changed meanwhile, or a defect, costs the answer only."""
         try:
             message = answer()
+        except Abandoned:
+            return
         except Exception as error:
             message = Unopened(f"{failed}: {told(error)}")
         self._post(message)
@@ -159,7 +161,7 @@ class Work:
 
     def compare(self, step: Step, left: int, right: int) -> None:
         self._answer(
-            lambda: Compared(step.files.key, left, right, pair(step, left, right, self.words())),
+            lambda: Compared(step.files.key, left, right, pair(step, left, right, self.words(), self._thread.check)),
             "the samples can't be compared",
         )
 
