@@ -18,7 +18,7 @@ from dumptui.core.cache import Cache
 from dumptui.core.health import health
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui.answers import Found, Loaded, Packed, Progress
+from dumptui.tui.answers import Found, Loaded, Opened, Packed, Progress, Surveyed
 from dumptui.tui.reader import Reader
 from dumptui.tui.talk import Talk
 from tests.screen import DEADLINE, ROOT
@@ -112,3 +112,18 @@ def test_a_step_that_is_asked_for_while_the_run_is_looked_through_comes_first_an
         after = posted.until(lambda one: isinstance(one, Found) and one.done)
     rows = [row for one in (*before, *after) if isinstance(one, Found) for row in one.rows]
     assert rows == list(health(Run.open(tmp_path)))
+
+
+def test_a_sample_that_is_opened_while_its_step_is_surveyed_gets_the_scale_too(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(at) for at in range(4)], Layout(dp=2))
+    with Posted(tmp_path) as posted:
+        step = posted.step().step
+        for position in range(2):
+            posted.reader.open_sample(step, position, 80)
+            posted.until(lambda one: isinstance(one, Opened))
+            posted.reader.survey(step, "lp_diff")
+        found = posted.until(lambda one: isinstance(one, Surveyed))[-1]
+        posted.reader.open_sample(step, 2, 80)
+        opened = posted.until(lambda one: isinstance(one, Opened))[-1]
+    assert isinstance(found, Surveyed) and isinstance(opened, Opened)
+    assert found.survey is opened.surveys["lp_diff"]
