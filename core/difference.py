@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from difflib import Match as Block
 from difflib import SequenceMatcher
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dumptui.core.context_parallel import Ints
 
+Pause: TypeAlias = Callable[[], object]
 ANCHOR = 6  # items in a row that each side has once are the same passage in both
 REACH = 4096  # items that a passage is followed along at a time
 _WEIGHTS = np.array([pow(1_000_003, at, 1 << 61) for at in range(ANCHOR)], np.uint64)
@@ -59,10 +61,21 @@ class Difference:
         return sum(one.left.stop - one.left.start for one in self.stretches if one.same)
 
 
-def difference(left: Ints, right: Ints) -> Difference:
-    search = _Search(left, right)
+def difference(left: Ints, right: Ints, pause: Pause = lambda: None) -> Difference:
+    """`pause` is called some ten times a second; what it raises ends the search."""
+    search = _Search(left, right, pause)
     matches = list(joined(search.matches(0, len(left), 0, len(right))))
     return Difference(tuple(stretches(matches, len(left), len(right))), search.whole)
+
+
+class _Matcher(SequenceMatcher[int]):
+    def __init__(self, left: Ints, right: Ints, pause: Pause) -> None:
+        super().__init__(None, left.tolist(), right.tolist(), autojunk=False)
+        self._pause = pause
+
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Block:
+        self._pause()
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 class _Search:
@@ -70,8 +83,8 @@ class _Search:
     once on each side, with difflib between them for as long as the budget lasts.
     """
 
-    def __init__(self, left: Ints, right: Ints) -> None:
-        self._left, self._right = left, right
+    def __init__(self, left: Ints, right: Ints, pause: Pause) -> None:
+        self._left, self._right, self._pause = left, right, pause
         self._budget = BUDGET
         self.whole = True
 
@@ -88,7 +101,7 @@ class _Search:
         cost = equal_pairs(left, right)
         if cost <= self._budget:
             self._budget -= cost
-            found = SequenceMatcher(None, left.tolist(), right.tolist(), autojunk=False).get_matching_blocks()
+            found = _Matcher(left, right, self._pause).get_matching_blocks()
             yield from (Match(a + one.a, c + one.b, one.size) for one in found)
         elif by_anchors:
             yield from self._between_anchors(a, b, c, d)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dumptui.core.context_parallel import Array
-from dumptui.core.flat import Flat
+from dumptui.core.flat import Bools
 from dumptui.core.join import Step
+from dumptui.core.quantiles import Quantiles
+from dumptui.core.survey import TAILS, parts
 
 BINS = 64
 
@@ -37,30 +40,70 @@ class Distribution:
     ends: tuple[float, float] = (0.0, 0.0)
 
 
-def distributions(step: Step) -> Iterator[Distribution]:
-    """One field after another, as the values of one take 4 bytes a token of the step."""
-    mask = step.masks()
+class Moments:
+    """Mean and spread of finite values that come in parts."""
+
+    def __init__(self) -> None:
+        self.count, self.mean, self._squares = 0, 0.0, 0.0
+
+    def add(self, values: Array) -> None:
+        """Chan's sum of squares around a mean that moves: nothing is looked at twice."""
+        exact = values[np.isfinite(values)].astype(np.float64)
+        if not len(exact):
+            return
+        mean, before = float(exact.mean()), self.count
+        self.count += len(exact)
+        away = mean - self.mean
+        self.mean += away * len(exact) / self.count
+        self._squares += float(np.square(exact - mean).sum()) + away**2 * before * len(exact) / self.count
+
+    @property
+    def std(self) -> float | None:
+        return math.sqrt(self._squares / (self.count - 1)) if self.count > 1 else None
+
+
+def distributions(step: Step) -> Iterator[Distribution | None]:
+    """One field after another, as the values of one take 4 bytes a token of the step.
+
+    None after each part of one, in between which other work may be done.
+    """
+    trained: list[Bools] = []
+    for positions in parts(step):
+        mask = step.masks(positions)
+        trained.append(mask.known & (mask.values > 0))
+        yield None
     for name in step.fields:
-        yield distribution(step.gather(name), mask)
+        yield from distribution(step, name, trained)
 
 
-def distribution(flat: Flat, mask: Flat) -> Distribution:
-    values = flat.values[flat.known & mask.known & (mask.values > 0)].astype(np.float64)
-    finite = values[np.isfinite(values)]
-    samples = sum(state in ("ok", "partial") for state in flat.states)
-    reason = None if samples else next((reason for reason in flat.reasons if reason), "not dumped")
-    lost = len(values) - len(finite)
-    if not len(finite):
-        return Distribution(flat.name, samples, len(values), lost, reason)
-    low, median, p99, high = np.percentile(finite, [0, 50, 99, 100]).tolist()
-    bins, ends = histogram(finite)
-    return Distribution(
-        name=flat.name,
+def distribution(step: Step, name: str, trained: Sequence[Bools]) -> Iterator[Distribution | None]:
+    """`trained` are the unmasked tokens of each part of the step."""
+    quantiles, moments, total, samples = Quantiles(), Moments(), 0, 0
+    reasons: list[str | None] = []
+    for positions, unmasked in zip(parts(step), trained, strict=True):
+        flat = step.gather(name, positions)
+        values = flat.values[flat.known & unmasked]
+        quantiles.add(values)
+        moments.add(values)
+        total += len(values)
+        samples += sum(state in ("ok", "partial") for state in flat.states)
+        reasons += flat.reasons
+        yield None
+    reason = None if samples else next(filter(None, reasons), "not dumped")
+    lost = total - quantiles.count
+    if not quantiles.count:
+        yield Distribution(name, samples, total, lost, reason)
+        return
+    low, median, p99, high = map(quantiles.at, (0, 50, 99, 100))
+    yield None
+    bins, ends = histogram(quantiles)
+    yield Distribution(
+        name=name,
         samples=samples,
-        count=len(values),
+        count=total,
         not_finite=lost,
-        mean=float(finite.mean()),
-        std=float(finite.std(ddof=1)) if len(finite) > 1 else None,
+        mean=moments.mean,
+        std=moments.std,
         low=low,
         median=median,
         p99=p99,
@@ -70,9 +113,8 @@ def distribution(flat: Flat, mask: Flat) -> Distribution:
     )
 
 
-def histogram(finite: Array) -> tuple[tuple[int, ...], tuple[float, float]]:
-    start, stop = np.percentile(finite, [0.5, 99.5]).tolist()
+def histogram(values: Quantiles) -> tuple[tuple[int, ...], tuple[float, float]]:
+    start, stop = values.at(TAILS[0]), values.at(TAILS[1])
     if start == stop:
-        return (len(finite),), (start, stop)
-    counts, _ = np.histogram(np.clip(finite, start, stop), BINS, (start, stop))
-    return tuple(counts.tolist()), (start, stop)
+        return (values.count,), (start, stop)
+    return tuple(values.counts(np.linspace(start, stop, BINS + 1))), (start, stop)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from statistics import median
@@ -25,19 +26,32 @@ def health(run: Run) -> Iterator[Record]:
 
     `file` is relative to the run folder; `step` is None for what concerns the whole run.
     """
+    for part in parts(run):
+        yield from part()
+
+
+def parts(run: Run, pause: Callable[[], object] = lambda: None) -> Iterator[Callable[[], list[Record]]]:
+    """What finds the rows: to be called one after the other, first for the listing, then for each step.
+
+    `pause` is called some ten times a second meanwhile; a part that it leaves by raising can be called again.
+    """
     missing = missing_ranks(run)
-    for finding in listed(run, missing):
-        yield record_of(run.root, finding)
+    yield lambda: [record_of(run.root, finding) for finding in listed(run, missing)]
     seen: set[str] = set()
     for files in run.steps.values():
-        for finding in read(files, missing.get(files.key, frozenset()), seen):
-            yield record_of(run.root, finding)
+        yield partial(step_rows, run.root, files, missing.get(files.key, frozenset()), seen, pause)
 
 
-def stream_problems(root: Path) -> Iterator[Record]:
+def step_rows(
+    root: Path, files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]
+) -> list[Record]:
+    return [record_of(root, finding) for finding in read(files, missing, seen, pause)]
+
+
+def stream_problems(root: Path) -> list[Record]:
     """A row for each telemetry file that is torn or can't be read: told, but no fault of the dumps."""
-    for path, problem in Telemetry(root).problems(everything=True):
-        yield record_of(root, Finding("warning", problem, None, path))
+    problems = Telemetry(root).problems(everything=True)
+    return [record_of(root, Finding("warning", problem, None, path)) for path, problem in problems]
 
 
 def exit_code(rows: Iterable[Record]) -> int:

@@ -10,7 +10,7 @@ from itertools import zip_longest
 import numpy as np
 
 from dumptui.core.context_parallel import Ints
-from dumptui.core.difference import Difference, Stretch, difference
+from dumptui.core.difference import Difference, Pause, Stretch, difference
 from dumptui.core.join import Step
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
@@ -65,12 +65,12 @@ class Pair:
         return self.dumped_words if words else (self.left.texts, self.right.texts)
 
 
-def pair(step: Step, left: int, right: int, vocabulary: Vocabulary | None) -> Pair:
-    """The samples at two positions of the rollout file."""
+def pair(step: Step, left: int, right: int, vocabulary: Vocabulary | None, pause: Pause = lambda: None) -> Pair:
+    """The samples at two positions of the rollout file; what `pause` raises, called now and then, ends it."""
     one, other = view_sample(step, left, vocabulary), view_sample(step, right, vocabulary)
-    tokens = compare(one.texts, other.texts, one.sample.tokens, other.sample.tokens)
+    tokens = compare(one.texts, other.texts, one.sample.tokens, other.sample.tokens, pause=pause)
     words = words_in(response_text(one)), words_in(response_text(other))
-    return Pair(one, other, tokens, compare_words(*words), words)
+    return Pair(one, other, tokens, compare_words(*words, pause), words)
 
 
 def response_text(view: SampleView) -> str:
@@ -81,14 +81,19 @@ def words_in(text: str) -> list[str]:
     return WORD.findall(text)
 
 
-def compare_words(mine: Sequence[str], theirs: Sequence[str]) -> Comparison:
+def compare_words(mine: Sequence[str], theirs: Sequence[str], pause: Pause = lambda: None) -> Comparison:
     numbers: dict[str, int] = {}
     ids = [np.array([numbers.setdefault(word, len(numbers)) for word in one], np.int64) for one in (mine, theirs)]
-    return compare(mine, theirs, *ids)
+    return compare(mine, theirs, *ids, pause=pause)
 
 
-def compare(left: Sequence[str], right: Sequence[str], left_ids: Ints, right_ids: Ints) -> Comparison:
-    return Comparison(side(left), side(right), difference(left_ids, right_ids))
+def compare(
+    left: Sequence[str], right: Sequence[str], left_ids: Ints, right_ids: Ints, *, pause: Pause = lambda: None
+) -> Comparison:
+    pause()
+    mine = side(left)
+    pause()
+    return Comparison(mine, side(right), difference(left_ids, right_ids, pause))
 
 
 def side(texts: Sequence[str]) -> Side:

@@ -5,29 +5,33 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-import numpy as np
-
+from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.finding import Finding, Level, count
+from dumptui.core.flat import Flat
 from dumptui.core.join import Step, load, read_shards
 from dumptui.core.mirror import mirror_index
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run import StepFiles, StepKey, is_young
+from dumptui.core.survey import parts
 
-_CHUNK = 64  # samples gathered at once: bounds the memory of a step of long responses
 
-
-def read(files: StepFiles, missing: Ranks, seen: set[str]) -> Iterator[Finding]:
+def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]) -> Iterator[Finding]:
     """Read a step and say what is wrong with it. `seen` keeps what is told of a run only once."""
+
+    def on_read(done: int, total: int) -> None:
+        pause()
+
     yield from _torn(files)
     try:
-        step = load(files)
+        step = load(files, on_read)
     except DumpError as error:
         found = [error] if files.rollout is not None else []
-        yield from (_unreadable(files.key, error) for error in found + read_shards(files, None)[1])
+        yield from (_unreadable(files.key, error) for error in found + read_shards(files, on_read)[1])
         return
     if step.rollout_problem is not None and files.rollout is not None:
         problem = f"{step.rollout_problem.problem}; read from its parquet mirror instead"
@@ -36,7 +40,7 @@ def read(files: StepFiles, missing: Ranks, seen: set[str]) -> Iterator[Finding]:
     yield from (_unreadable(files.key, error) for error in step.broken)
     yield from _contents(step)
     yield from _coverage(step, missing)
-    yield from _fields(step)
+    yield from _fields(step, pause)
     layout = None if missing or step.broken else describe_layout(step)
     if layout is not None and layout not in seen:
         seen.add(layout)
@@ -121,11 +125,11 @@ def _length(column: object) -> int:
     return len(column) if isinstance(column, (list, tuple)) else 0
 
 
-def _fields(step: Step) -> Iterator[Finding]:
+def _fields(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
     """Per reason, the fields that are not whole and in how many samples."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     first: dict[tuple[str, str], str] = {}
-    for name, state, reason in _states(step):
+    for name, state, reason in _states(step, pause):
         same = state, re.sub(r"\d+", "", reason)
         counts[same][name] += 1
         first.setdefault(same, reason)
@@ -135,12 +139,14 @@ def _fields(step: Step) -> Iterator[Finding]:
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
 
 
-def _states(step: Step) -> Iterator[tuple[str, str, str]]:
+def _states(step: Step, pause: Callable[[], object]) -> Iterator[tuple[str, str, str]]:
     """(field, state, reason) of everything that is partial or unreadable."""
-    names = [name for name in step.fields if name not in ("lp_diff", "imp_ratio")]
-    for start in range(0, len(step.samples), _CHUNK):
-        chunk = np.arange(start, min(start + _CHUNK, len(step.samples)))
-        for flat in (step.masks(chunk), *(step.gather(name, chunk) for name in names)):
+    gather: dict[str, Callable[[Ints], Flat]] = {"loss_mask": step.masks}
+    gather |= {name: partial(step.gather, name) for name in step.fields if name not in ("lp_diff", "imp_ratio")}
+    for positions in parts(step):  # which bounds the memory of a step of long responses
+        for name, field in gather.items():
+            pause()
+            flat = field(positions)
             for state, reason in zip(flat.states, flat.reasons, strict=True):
                 if state in ("partial", "unreadable"):
-                    yield flat.name, state, reason or ""
+                    yield name, state, reason or ""

@@ -25,9 +25,9 @@ def find(texts: Sequence[str], pattern: str) -> list[range]:
     whole = "".join("" if text == CONTINUES else text for text in texts)
     ends = np.array(list(accumulate(widths)), np.int64)
     hits = []
-    for start, stop in matches(whole, pattern):
-        first = int(np.searchsorted(ends, start, "right"))
-        last = int(np.searchsorted(ends, stop, "left")) + 1
+    starts, stops = np.array(matches(whole, pattern), np.int64).reshape(-1, 2).T
+    firsts, lasts = np.searchsorted(ends, starts, "right"), np.searchsorted(ends, stops) + 1
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         while last < len(texts) and texts[last] == CONTINUES:
             last += 1
         hits.append(range(first, last))

@@ -125,12 +125,12 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
     chosen = np.array([position], np.int64)
     mask = step.masks(chosen)
     ids = sample.tokens.tolist()
-    pieces: Sequence[bytes | str] = ids_as_text(ids) if vocabulary is None else vocabulary.pieces(ids)
+    texts = ids_as_text(ids) if vocabulary is None else vocabulary.texts(ids)
     trained = mask.one(0)[0] if mask.states[0] == "ok" else None
     return SampleView(
         sample=sample,
-        texts=ids_as_text(ids) if vocabulary is None else vocabulary.texts(ids),
-        pieces=pieces,
+        texts=texts,
+        pieces=texts if vocabulary is None else vocabulary.pieces(ids),
         special=np.isin(sample.tokens, [] if vocabulary is None else list(vocabulary.added)),
         mask=trained,
         fields={name: sample_field(flat, mask) for name, flat in flats(step, chosen)} | absent(step, sample),

@@ -67,6 +67,13 @@ def test_passages_are_found_again_in_long_sequences() -> None:
     assert found.shared >= 3000 and not found.whole
 
 
+def test_what_is_not_wanted_any_more_is_not_searched_to_its_end() -> None:
+    rng = np.random.default_rng(2)
+    left, right = (rng.integers(0, 10, 1000) for _ in range(2))
+    with pytest.raises(IndexError):
+        difference(left, right, [1, 2, 3].pop)
+
+
 LENGTH = 100_000
 
 

@@ -4,31 +4,66 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
+from threading import Event
 
+import pytest
 from textual.message import Message
 
+from dumptui.core import survey
 from dumptui.core.cache import Cache
+from dumptui.core.health import health
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui.answers import Loaded, Progress
+from dumptui.tui.answers import Found, Loaded, Opened, Packed, Progress, Surveyed
 from dumptui.tui.reader import Reader
+from dumptui.tui.talk import Talk
 from tests.screen import DEADLINE, ROOT
 from tests.writer import Layout, sample, write_step
 
 
+class Posted:
+    """A reader, and what it posts."""
+
+    def __init__(self, root: Path) -> None:
+        self._posted: Queue[Message] = Queue()
+        self.reader = Reader(Summaries(Run.open(root), Cache(root, None)), self._posted.put)
+
+    def __enter__(self) -> Posted:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.reader.close()
+
+    def until(self, last: Callable[[Message], bool]) -> list[Message]:
+        messages = [self._posted.get(timeout=DEADLINE)]
+        while not last(messages[-1]):
+            messages.append(self._posted.get(timeout=DEADLINE))
+        return messages
+
+    def step(self) -> Loaded:
+        self.reader.open_step(StepKey(0))
+        loaded = self.until(lambda one: isinstance(one, Loaded))[-1]
+        assert isinstance(loaded, Loaded)
+        return loaded
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """It begins with what is asked meanwhile when all of that is asked."""
+        gate = Event()
+        self.reader.submit(gate.wait)
+        yield
+        gate.set()
+
+
 def read_step(root: Path) -> list[Message]:
     """Everything that is posted until a step is there."""
-    posted: Queue[Message] = Queue()
-    run = Run.open(root)
-    reader = Reader(Summaries(run, Cache(root, None)), posted.put)
-    reader.open_step(StepKey(0))
-    messages = [posted.get(timeout=DEADLINE)]
-    while not isinstance(messages[-1], Loaded):
-        messages.append(posted.get(timeout=DEADLINE))
-    reader.close()
-    return messages
+    with Posted(root) as posted:
+        posted.reader.open_step(StepKey(0))
+        return posted.until(lambda one: isinstance(one, Loaded))
 
 
 def test_the_progress_of_a_step_counts_all_its_files_and_never_goes_back(tmp_path: Path) -> None:
@@ -46,3 +81,49 @@ def test_a_reader_that_was_asked_nothing_keeps_no_process_alive(tmp_path: Path) 
     imports = "import sys; from dumptui.core.run import Run; from dumptui.tui.app import DumpTui"
     code = f"{imports}; DumpTui(Run.open(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, timeout=DEADLINE)
+
+
+def test_a_sample_that_is_asked_for_while_a_step_is_looked_at_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(survey, "PART", 500)
+    write_step(tmp_path, 0, [sample(at, prompt_len=50, response_len=400) for at in range(4)], Layout(dp=2))
+    with Posted(tmp_path) as posted:
+        loaded = posted.step()
+        with posted.busy():
+            posted.reader.pack(loaded)
+            posted.reader.open_talk(loaded.step, 1)
+        posted.until(lambda one: isinstance(one, Talk))
+        packed = posted.until(lambda one: isinstance(one, Packed))[-1]
+    assert isinstance(packed, Packed)
+    assert [one.name for one in packed.columns] == loaded.step.fields
+
+
+def test_a_step_that_is_asked_for_while_the_run_is_looked_through_comes_first_and_nothing_is_told_twice(
+    tmp_path: Path,
+) -> None:
+    for step in range(2):
+        write_step(tmp_path, step, [sample(at) for at in range(4)], Layout(dp=2)).files[1].write_bytes(b"")
+    with Posted(tmp_path) as posted:
+        with posted.busy():
+            posted.reader.find_health()
+            posted.reader.open_step(StepKey(0))
+        *before, _ = posted.until(lambda one: isinstance(one, Loaded))
+        after = posted.until(lambda one: isinstance(one, Found) and one.done)
+    rows = [row for one in (*before, *after) if isinstance(one, Found) for row in one.rows]
+    assert rows == list(health(Run.open(tmp_path)))
+
+
+def test_a_sample_that_is_opened_while_its_step_is_surveyed_gets_the_scale_too(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(at) for at in range(4)], Layout(dp=2))
+    with Posted(tmp_path) as posted:
+        step = posted.step().step
+        for position in range(2):
+            posted.reader.open_sample(step, position, 80)
+            posted.until(lambda one: isinstance(one, Opened))
+            posted.reader.survey(step, "lp_diff")
+        found = posted.until(lambda one: isinstance(one, Surveyed))[-1]
+        posted.reader.open_sample(step, 2, 80)
+        opened = posted.until(lambda one: isinstance(one, Opened))[-1]
+    assert isinstance(found, Surveyed) and isinstance(opened, Opened)
+    assert found.survey is opened.surveys["lp_diff"]

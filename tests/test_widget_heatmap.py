@@ -361,5 +361,5 @@ def test_every_token_is_in_one_line_and_lines_fit(tokens: list[tuple[int, bool]]
 def test_levels_round_to_the_nearest_shade_and_keep_their_sign() -> None:
     shade = np.array([0, 0.01, 0.5, -0.5, 1, -1, 5])
     trained = np.full(len(shade), TRAINED, np.uint8)
-    assert looks(shade, trained, diverging=True) == [0, 0, 4, -4, SHADES, -SHADES, SHADES]
-    assert looks(shade, trained, diverging=False) == [0, 0, 4, 0, SHADES, 0, SHADES]
+    assert looks(shade, trained, diverging=True).tolist() == [0, 0, 4, -4, SHADES, -SHADES, SHADES]
+    assert looks(shade, trained, diverging=False).tolist() == [0, 0, 4, 0, SHADES, 0, SHADES]

@@ -76,7 +76,7 @@ class Reader(Thread):
         self.soon(lambda: self._work.scan.begin(keys))
 
     def pack(self, loaded: Loaded) -> None:
-        """Work out a step's packing, a column at a time, whenever nothing else is asked; another step ends it."""
+        """Work out a step's packing, a part at a time, whenever nothing else is asked; another step ends it."""
         self.soon(lambda: self._work.pack(loaded))
 
     def find_health(self) -> None:
@@ -99,9 +99,10 @@ class Reader(Thread):
 
     # Samples ---------------------------------------------------------------------------------------------------
 
-    def open_sample(self, step: Step, position: int) -> None:
+    def open_sample(self, step: Step, position: int, columns: int) -> None:
+        """Its text is wrapped to so many cells a line: 10 ms for 100,000 tokens, which the screen must not wait for."""
         self.hold(READING)
-        self.wish(lambda: self._work.open_sample(step, position))
+        self.wish(lambda: self._work.open_sample(step, position, columns))
 
     def open_talk(self, step: Step, position: int) -> None:
         self.wish(lambda: self._work.open_talk(step, position))

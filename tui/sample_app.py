@@ -77,7 +77,7 @@ class SampleApp(StepsApp):
         if pane == "conversation":
             self.reader.open_talk(self.loaded.step, position)
         else:
-            self.reader.open_sample(self.loaded.step, position)
+            self.reader.open_sample(self.loaded.step, position, self.tokens.heat.columns)
 
     def sample_opened(self, position: int, pane: str) -> bool:
         if (position, pane) != (self._position, self._opening):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +15,13 @@ from textual.message import Message
 from dumptui.core.distribution import Distribution, distributions
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
-from dumptui.core.health import health, stream_problems
+from dumptui.core.health import parts, stream_problems
 from dumptui.core.join import Step
 from dumptui.core.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
 from dumptui.core.record import Record
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run import StepKey
 from dumptui.core.search import Passage, passages_of, read_passages
 from dumptui.core.summaries import Summaries
 from dumptui.core.survey import Survey, surveying
@@ -50,6 +53,7 @@ from dumptui.tui.widgets.flow import Flow
 from dumptui.tui.widgets.frame import FINE_MARK, MARK
 
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
+PAINTING = 0.1  # seconds in which the screen paints an answer: twice as long beside a thread that works
 
 
 class Work:
@@ -69,9 +73,12 @@ class Work:
         self.scan = Scan(thread, self._steps, post, workers)
         self._post = post
         self._told: str | None = None  # the problem of the look told last, "" for none
+        self._answered = 0.0  # when the last answer about a sample was given
         self._step: Step | None = None
         self._packing: Loaded | None = None
+        self._findings: deque[Callable[[], list[Record]]] = deque()
         self._surveys: dict[str, Survey] = {}
+        self._surveying: set[str] = set()
         self._talks = Talks()
         self._telemetry: Telemetry | None = None
         self._vocabulary: Vocabulary | DumpError | None = None
@@ -107,18 +114,31 @@ class Work:
         """A file that changed meanwhile, or a defect, costs the answer only."""
         try:
             message = answer()
+        except Abandoned:
+            return
         except Exception as error:
             message = Unopened(f"{failed}: {told(error)}")
         self._post(message)
+        self._answered = time.monotonic()
 
-    def open_sample(self, step: Step, position: int) -> None:
+    def _go_on(self, call: Callable[..., None], *args: object) -> None:
+        """At the back of the queue, once an answer is painted: what was asked meanwhile comes first."""
+        wait = self._answered + PAINTING - time.monotonic()
+        if wait > 0:
+            self._thread.later(wait, partial(call, *args))
+        else:
+            self._thread.soon(call, *args)
+
+    def open_sample(self, step: Step, position: int, columns: int) -> None:
         if step is not self._step:
-            self._step, self._surveys = step, {}
-        self._answer(lambda: self._opened(step, position))
+            self._step, self._surveys, self._surveying = step, {}, set()
+        self._answer(lambda: self._opened(step, position, columns))
 
-    def _opened(self, step: Step, position: int) -> Opened:
+    def _opened(self, step: Step, position: int, columns: int) -> Opened:
         view = view_sample(step, position, self.words())
-        return Opened(step.files.key, position, view, flow_of(view), dict(self._surveys))
+        flow = flow_of(view)
+        flow.wrap(columns)
+        return Opened(step.files.key, position, view, flow, dict(self._surveys))
 
     def open_talk(self, step: Step, position: int) -> None:
         self._answer(lambda: self._talks.open(step, position, self.words()))
@@ -141,7 +161,7 @@ class Work:
 
     def compare(self, step: Step, left: int, right: int) -> None:
         self._answer(
-            lambda: Compared(step.files.key, left, right, pair(step, left, right, self.words())),
+            lambda: Compared(step.files.key, left, right, pair(step, left, right, self.words(), self._thread.check)),
             "the samples can't be compared",
         )
 
@@ -168,20 +188,22 @@ class Work:
     def survey(self, step: Step, name: str) -> None:
         if step is self._step and name in self._surveys:
             self._post(Surveyed(step.files.key, name, self._surveys[name]))
-        else:
-            self._survey_next(step, name, surveying(step, name))
+        elif step is self._step and name not in self._surveying:  # each sample that is opened meanwhile asks again
+            self._surveying.add(name)
+            self._go_on(self._survey_next, step, name, surveying(step, name))
 
     def _survey_next(self, step: Step, name: str, parts: Iterator[Survey | None]) -> None:
-        """A part of the step, then to the back of the queue: the next sample comes first."""
+        """A part of the step at a time."""
         if step is not self._step or self._thread.closed:
             return
         try:
             found = next(parts)
         except Exception as error:  # as with a sample: it costs the scale only
+            self._surveying.remove(name)
             self._post(Surveyed(step.files.key, name, None, told(error)))
             return
         if found is None:
-            return self._thread.soon(self._survey_next, step, name, parts)
+            return self._go_on(self._survey_next, step, name, parts)
         self._surveys[name] = found
         self._post(Surveyed(step.files.key, name, found))
 
@@ -189,13 +211,14 @@ class Work:
         self._packing = loaded
         self._pack_next(loaded, distributions(loaded.step), [])
 
-    def _pack_next(self, loaded: Loaded, coming: Iterator[Distribution], found: list[Distribution]) -> None:
+    def _pack_next(self, loaded: Loaded, coming: Iterator[Distribution | None], found: list[Distribution]) -> None:
         if loaded is not self._packing or self._thread.closed:
             return
         step = loaded.step
         try:
-            found.append(next(coming))
-            self._thread.soon(self._pack_next, loaded, coming, found)
+            if (one := next(coming)) is not None:
+                found.append(one)
+            self._go_on(self._pack_next, loaded, coming, found)
         except StopIteration:
             self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
         except Exception as error:  # a file that changed meanwhile, or a defect: what was found is shown
@@ -216,17 +239,23 @@ class Work:
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
     def find_health(self) -> None:
-        self._health_next(findings(self._steps.run))
+        run = self._steps.run
+        self._findings = deque([*parts(run, self._thread.check), partial(stream_problems, run.root)])
+        self._health_next(self._findings)
 
-    def _health_next(self, rows: Iterator[Record]) -> None:
-        """What is found in a moment, then to the back of the queue."""
+    def _health_next(self, waiting: deque[Callable[[], list[Record]]]) -> None:
+        """What is found in a moment at a time; what a wish leaves half done is begun again."""
+        if waiting is not self._findings or self._thread.closed:
+            return
         found, end = [], time.monotonic() + MOMENT
-        for row in rows:
-            found.append(row)
-            if time.monotonic() > end or self._thread.closed:
-                self._post(Found(found, False))
-                return self._thread.soon(self._health_next, rows)
-        self._post(Found(found, True))
+        with contextlib.suppress(Abandoned):
+            while waiting and time.monotonic() < end:
+                found += waiting[0]()
+                waiting.popleft()
+        if found or not waiting:
+            self._post(Found(found, not waiting))
+        if waiting:
+            self._go_on(self._health_next, waiting)
 
 
 def told(error: Exception) -> str:
@@ -240,8 +269,3 @@ def flow_of(view: SampleView) -> Flow:
     signs = dict.fromkeys(edges, FINE_MARK) | dict.fromkeys(turns, MARK)
     borders = {at: sign for at, sign in signs.items() if at < len(view.texts)}
     return Flow(view.texts, frozenset(np.flatnonzero(view.special).tolist()), borders)
-
-
-def findings(run: Run) -> Iterator[Record]:
-    yield from health(run)
-    yield from stream_problems(run.root)

@@ -11,6 +11,7 @@ from textual.color import Color
 
 from dumptui.tui.hues import Hue, Hues
 
+Looks = npt.NDArray[np.int8]
 KINDS = PROMPT, TRAINED, MASKED, MISSING = range(4)
 
 SHADES = 8
@@ -22,13 +23,12 @@ COMPONENTS = {LOOK_PROMPT: "prompt", LOOK_MASKED: "masked", LOOK_MISSING: "missi
 _LOOK_OF_KIND = np.array([LOOK_PROMPT, 0, LOOK_MASKED, LOOK_MISSING], np.int8)
 
 
-def looks(shade: npt.NDArray[np.floating], kind: npt.NDArray[np.uint8], *, diverging: bool) -> list[int]:
+def looks(shade: npt.NDArray[np.floating], kind: npt.NDArray[np.uint8], *, diverging: bool) -> Looks:
     """What each token is drawn as; only trained tokens are ever shaded."""
     lowest = -1.0 if diverging else 0.0
     level = np.rint(np.clip(np.nan_to_num(shade, nan=0.0), lowest, 1.0) * SHADES).astype(np.int8)
     level[np.isnan(shade)] = LOOK_NO_VALUE
-    look: list[int] = np.where(kind == TRAINED, level, _LOOK_OF_KIND[kind]).tolist()
-    return look
+    return np.where(kind == TRAINED, level, _LOOK_OF_KIND[kind])
 
 
 def is_shaded(look: int) -> bool:

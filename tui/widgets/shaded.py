@@ -36,6 +36,8 @@ from dumptui.tui.widgets.looks import (
 )
 from dumptui.tui.widgets.wheel import Wheel
 
+UNSEEN = 80  # cells a line of what was not on screen yet
+
 
 class ShadedText(Wheel):
     """Token text shaded by a statistic, one of its tokens under a cursor.
@@ -105,7 +107,7 @@ class ShadedText(Wheel):
         self.empty = empty
         self.flow = Flow()
         self._kind: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self._looks: list[int] = []
+        self._looks: npt.NDArray[np.int8] = np.zeros(0, np.int8)
         self._diverging = True
         self._marked: Set[int] = frozenset()
         self._columns = 0
@@ -160,7 +162,7 @@ class ShadedText(Wheel):
 
     def kind_legend(self) -> Text:
         """How the tokens at hand are drawn that have no shade."""
-        palette, present = self._styles(), set(self._looks)
+        palette, present = self._styles(), np.unique(self._looks)
         names = {
             LOOK_PROMPT: "prompt",
             LOOK_MASKED: "masked",
@@ -171,8 +173,13 @@ class ShadedText(Wheel):
 
     # Layout
 
+    @property
+    def columns(self) -> int:
+        """Cells a line; while hidden, when keys move the cursor as well, as many as there were."""
+        return self.scrollable_content_region.width or self._columns or UNSEEN
+
     def _wrap(self) -> None:
-        self._columns = self.scrollable_content_region.width  # 0 while hidden, when keys move the cursor as well
+        self._columns = self.columns
         self.flow.wrap(self._columns)
         self.virtual_size = Size(1, self.flow.lines)
         self._repaint()
@@ -221,8 +228,9 @@ class ShadedText(Wheel):
         return self._palette
 
     def _token_style(self, index: int) -> Style:
-        style = self._styles()[self._looks[index]]
-        if index in self.flow.special and not is_shaded(self._looks[index]):
+        look = int(self._looks[index])
+        style = self._styles()[look]
+        if index in self.flow.special and not is_shaded(look):
             style += self.get_component_rich_style("heatmap--special", partial=True)
         if index in self._marked:
             style += self.get_component_rich_style("heatmap--mark", partial=True)
@@ -287,6 +295,6 @@ class ShadedText(Wheel):
         self.scroll_to(y=y, animate=False, force=True)
 
     def on_resize(self) -> None:
-        if self._columns != self.scrollable_content_region.width:
+        if self._columns != self.columns:
             self._wrap()
         self.reveal()
