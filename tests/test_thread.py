@@ -39,15 +39,16 @@ def test_a_wish_ends_what_waits_for_the_screen(thread: Thread, monkeypatch: pyte
     begun, ended, answer = Event(), Event(), Future[str]()
 
     def read() -> None:
-        begun.set()
         try:
-            thread.check()
+            while True:
+                begun.set()
+                thread.check()
         except Abandoned:
             ended.set()
 
-    thread.rest()
     thread.wish(read)
     assert begun.wait(DEADLINE)
+    thread.rest()
     thread.wish(answer.set_result, "read")
     assert ended.wait(DEADLINE) and answer.result(DEADLINE) == "read"
     thread.close()

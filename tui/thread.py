@@ -36,6 +36,7 @@ class Thread:
 
     def wish(self, answer: Callable[..., None], *args: object) -> None:
         self._wish += 1
+        self.go_on()  # this is what somebody waits for
         self.soon(self._serve, self._wish, answer, *args)
 
     def abandon(self) -> None:
@@ -56,11 +57,16 @@ class Thread:
         return max(0.0, self._held_until - time.monotonic())
 
     def rest(self) -> None:
-        """Wait, wherever `check` is called, until the screen has answered somebody: `go_on` says so."""
+        """Let what can wait do so until the screen has answered somebody: `go_on` says so, as does a wish."""
         self._rests_until = time.monotonic() + REST
 
     def go_on(self) -> None:
         self._rests_until = 0.0
+
+    def breathe(self) -> None:
+        """In the thread, some ten times a second: wait while it is to rest."""
+        while time.monotonic() < self._rests_until:
+            time.sleep(NAP)
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         timer = Timer(seconds, self.soon, (call,))
@@ -72,8 +78,7 @@ class Thread:
 
     def check(self) -> None:
         """In the thread: raises Abandoned when there is a wish that is not begun yet."""
-        while time.monotonic() < self._rests_until and self._served == self._wish:
-            time.sleep(NAP)
+        self.breathe()
         if self._served != self._wish:
             raise Abandoned
 

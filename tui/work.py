@@ -196,6 +196,7 @@ class Work:
         """A part of the step at a time."""
         if step is not self._step or self._thread.closed:
             return
+        self._thread.breathe()
         try:
             found = next(parts)
         except Exception as error:  # as with a sample: it costs the scale only
@@ -215,6 +216,7 @@ class Work:
         if loaded is not self._packing or self._thread.closed:
             return
         step = loaded.step
+        self._thread.breathe()
         try:
             if (one := next(coming)) is not None:
                 found.append(one)
