@@ -78,6 +78,9 @@ def import_panes() -> None:
     import dumptui.tui.panes.pair
     import dumptui.tui.panes.tokens
     import dumptui.tui.work  # noqa: F401
+    from dumptui.tui.widgets.canvas import figure_class
+
+    figure_class()  # brings plotext
 
 
 class DumpTui(PairApp):

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from dumptui.core.text import cell_width, centred, visible
 from dumptui.tui.widgets.axes import Range, View, format_ends, format_number
-from dumptui.tui.widgets.canvas import Series, figure_class, nothing, rasterise
+from dumptui.tui.widgets.canvas import Series, figure_class, rasterise
 from dumptui.tui.widgets.frame import (
     BAND_GLYPHS,
     Band,
@@ -84,7 +84,6 @@ class Plot(Widget):
         self._x_label = ""
         self._empty = "no data"
         self._drawn: tuple[object, Frame | str] | None = None
-        self._awaits_plotext = False
         self._styles: dict[str, Style] = {}
 
     def show(
@@ -152,21 +151,10 @@ class Plot(Widget):
             return self._empty
         rows = max(1, height - 1)
         layout = lay_out(view, width, rows)
-        if self._wait_for_plotext():
-            canvas = nothing(layout.columns, rows)
-        elif figure_class() is None:
+        if figure_class() is None:
             return "plotext is not installed"
-        else:
-            canvas = rasterise(self.picture.series, view, layout.columns, rows)
+        canvas = rasterise(self.picture.series, view, layout.columns, rows)
         return compose(self.picture, view, layout, canvas, self._style, self.rich_style)
-
-    def _wait_for_plotext(self) -> bool:
-        """Leave the 60 ms of its import until after the first paint."""
-        if self._awaits_plotext or figure_class.cache_info().currsize:
-            return False
-        self._awaits_plotext = True
-        self.call_after_refresh(self._redraw)
-        return True
 
     # Painting
 
