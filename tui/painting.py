@@ -89,15 +89,13 @@ class Painter(Compositor):
         """What can be seen, each with its region and the one that it is clipped to: also through a dialog that has no
         background of its own, for which Textual draws all that is below, once more and in one piece.
         """
-        below, compositor = visible_screen_stack.get(), cast(Compositor, self)
-        while True:
-            open_ = bool(below) and compositor.root is not None and compositor.root.styles.background.is_transparent
-            for widget, (region, clip) in compositor.visible_widgets.items():
-                if not (open_ and widget is compositor.root):
+        layers, below = [cast(Compositor, self)], visible_screen_stack.get()
+        while below and is_see_through(layers[-1]):
+            layers.append(below.pop()._compositor)
+        for layer in layers:
+            for widget, (region, clip) in layer.visible_widgets.items():
+                if widget is not layer.root or layer is layers[-1]:
                     yield widget, region, clip
-            if not open_:
-                return
-            compositor = below.pop()._compositor
 
     def _rows(self, wanted: set[int]) -> dict[int, Row]:
         """These lines, from the front to the back, so that what is covered is not drawn at all."""
@@ -117,6 +115,10 @@ class Painter(Compositor):
 
 def is_displayed(widget: Widget) -> bool:
     return all(one.display for one in widget.ancestors_with_self)
+
+
+def is_see_through(layer: Compositor) -> bool:
+    return layer.root is not None and layer.root.styles.background.is_transparent
 
 
 class Spans:
