@@ -111,6 +111,7 @@ def keys(big: Path) -> None:
     """From a key to the last byte it makes dumptui write, while a step of BIG is read and afterwards."""
     with tempfile.TemporaryDirectory() as cache, Terminal(big, env={"XDG_CACHE_HOME": cache}) as terminal:
         terminal.until("|Δ|")
+        line("a key typed at the first paint", f"{cost(terminal, 'm', first=2)[0] * 1000:.0f} ms", "")
         line("key while BIG loads, median, worst of 20", spread(terminal, ["m", "2", "1", "5", "1"] * 4), "50 ms")
         terminal.until("samples in")
         line("key in Rollout, median, worst of 20", spread(terminal, ["tab", "down", "a", "m"] * 5), "50 ms")
@@ -150,6 +151,9 @@ def cost(terminal: Terminal, key: str, first: float = 0.3, quiet: float = 0.04) 
 
 
 async def inside(big: Path) -> None:
+    with stalls() as worst_stall:
+        await asyncio.sleep(3)
+    line("event loop with nothing to do, worst stall", f"{worst_stall():.0f} ms", "")
     app = DumpTui(Run.open(big), StepKey(0))
     async with app.run_test(size=(120, 40)) as pilot:
         with stalls() as worst_stall:
