@@ -93,13 +93,22 @@ class Shard:
 
     def tensor(self, column: str, row: int) -> Dumped | None:
         """The dumped tensor of a row, None where this rank has none."""
-        value = self.value(column, row)
-        return value if isinstance(value, Dumped) else None
+        return self.tensors(column, [row])[0]
+
+    def tensors(self, column: str, rows: Sequence[int]) -> list[Dumped | None]:
+        values = self._values(column)
+        if values is None:
+            return [None] * len(rows)
+        return [value if isinstance(value := values[row], Dumped) else None for row in rows]
 
     def value(self, column: str, row: int) -> object:
         """The entry of a row in a column that holds one a row; None where there is none."""
+        values = self._values(column)
+        return None if values is None else values[row]
+
+    def _values(self, column: str) -> Sequence[Any] | None:
         values = self.columns.get(column)
-        return values[row] if isinstance(values, (list, tuple)) and len(values) == self.rows else None
+        return values if isinstance(values, (list, tuple)) and len(values) == len(self.totals) else None
 
     def widths(self, column: str) -> Ints:
         """How many values each row holds, -1 where there is none."""
