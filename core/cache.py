@@ -26,7 +26,7 @@ def cache_folder() -> Path | None:
 
 def fingerprint(entries: Iterable[Entry], *more: object) -> str:
     """Changes with the name, size, time or inode of any source, and with `more` that the summary depends on."""
-    said = "\n".join(f"{e.path.name} {e.size} {e.mtime} {e.inode}" for e in entries)
+    said = "\n".join(f"{e.name} {e.size} {e.mtime} {e.inode}" for e in entries)
     return hashlib.blake2b(f"{SCHEMA} {more}\n{said}".encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
