@@ -61,7 +61,8 @@ def read_directory(path: str, size: int, read: Read) -> Directory:
 def data_distance(data: bytes, at: int, name: bytes) -> int | None:
     """How far behind the local header at `at` its data starts; None unless that header is whole and of this name.
 
-    No checksum covers it, and a wrong bit in one of its lengths would show the bytes of a neighbour.
+    No checksum covers it, and a wrong bit in one of its lengths would show the bytes of a neighbour: what is behind the
+    name has to be whole fields, a tag and a length of 2 bytes each and that much. torch's padding comes last.
     """
     start = at + LOCAL_HEADER.size
     if len(data) < start:
@@ -69,18 +70,13 @@ def data_distance(data: bytes, at: int, name: bytes) -> int | None:
     signature, n_name, n_extra = LOCAL_HEADER.unpack_from(data, at)
     extra = start + n_name
     end: int = extra + n_extra
-    if signature != LOCAL_SIGNATURE or data[start:extra] != name or not _are_fields(data, extra, end):
+    if signature != LOCAL_SIGNATURE or data[start:extra] != name or len(data) < end:
         return None
-    return end - at
-
-
-def _are_fields(data: bytes, at: int, end: int) -> bool:
-    """Whether these are whole fields: a tag, a length, each of 2 bytes, and that much. torch's padding comes last."""
     tag = b""
-    while at + _FIELD.size <= end <= len(data) and tag != _PADDING:
-        tag, length = _FIELD.unpack_from(data, at)
-        at += _FIELD.size + length
-    return at == end <= len(data)
+    while extra + _FIELD.size <= end and tag != _PADDING:
+        tag, length = _FIELD.unpack_from(data, extra)
+        extra += _FIELD.size + length
+    return end - at if extra == end else None
 
 
 def _find_directory(path: str, size: int, read: Read) -> tuple[int, int]:
