@@ -152,6 +152,8 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
         notes.append(f"the name says rank {number}, the content says {recorded}")
     if (inside := as_int(root.get("rollout_id"))) not in (None, step):
         notes.append(f"the name says step {step}, the content says {inside}")
+    per_token = tuple(name for name, values in listed.items() if is_per_token(name, values, count))
+    others = (name for name in PER_TOKEN if name not in per_token)
     return Shard(
         path=Path(file.path),
         rank=number,
@@ -169,8 +171,8 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
         padded=padded if padded is not None and len(padded) == count else None,
         file=file,
         notes=tuple(notes),
-        per_token=tuple(name for name, values in listed.items() if is_per_token(name, values, count)),
-        malformed=tuple(name for name in PER_TOKEN if is_malformed(name, listed.get(name), count)),
+        per_token=per_token,
+        malformed=tuple(name for name in others if count and holds_something(listed.get(name))),
     )
 
 
@@ -222,9 +224,8 @@ def is_per_token(name: str, values: object, rows: int) -> bool:
     return isinstance(first, Dumped) and len(first.shape) == 1 and first.dtype.startswith(("float", "bfloat"))
 
 
-def is_malformed(name: str, values: object, rows: int) -> bool:
-    something = any(one is not None for one in values) if isinstance(values, (list, tuple)) else values is not None
-    return rows > 0 and something and not is_per_token(name, values, rows)
+def holds_something(values: object) -> bool:
+    return any(one is not None for one in values) if isinstance(values, (list, tuple)) else values is not None
 
 
 def read_column(name: str, values: object) -> object:
