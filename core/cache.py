@@ -63,7 +63,7 @@ class Cache:
             self._folder.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
             with open(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, separators=(",", ":"))
+                file.write(json.dumps(document, separators=(",", ":")))  # in C; dump() takes three times as long
             os.replace(temporary, self._folder / f"{name}.json")
             self._trim()
 
