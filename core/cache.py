@@ -26,7 +26,7 @@ def cache_folder() -> Path | None:
 
 def fingerprint(entries: Iterable[Entry], *more: object) -> str:
     """Changes with the name, size, time or inode of any source, and with `more` that the summary depends on."""
-    said = "\n".join(f"{e.path.name} {e.size} {e.mtime} {e.inode}" for e in entries)
+    said = "\n".join(f"{e.name} {e.size} {e.mtime} {e.inode}" for e in entries)
     return hashlib.blake2b(f"{SCHEMA} {more}\n{said}".encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
@@ -63,7 +63,7 @@ class Cache:
             self._folder.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
             with open(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, separators=(",", ":"))
+                file.write(json.dumps(document, separators=(",", ":")))  # in C; dump() takes three times as long
             os.replace(temporary, self._folder / f"{name}.json")
             self._trim()
 

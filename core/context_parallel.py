@@ -43,7 +43,7 @@ class Spans(NamedTuple):
             slice(int(self.second_start[row]), int(self.second_stop[row])),
         )
 
-    def at_all(self, rows: Ints) -> Iterator[tuple[slice, slice]]:
+    def at_all(self, rows: Ints | list[int]) -> Iterator[tuple[slice, slice]]:
         edges = [edge[rows].tolist() for edge in self]
         for first, first_end, second, second_end in zip(*edges, strict=True):
             yield slice(first, first_end), slice(second, second_end)

@@ -64,7 +64,7 @@ class Evidence:
             left = [row for row, one in enumerate(tokens) if one is None]
             if not left:
                 break
-            for row, one in zip(left, read_each([shard.tensor("tokens", row) for row in left]), strict=True):
+            for row, one in zip(left, read_each(shard.tensors("tokens", left)), strict=True):
                 tokens[row] = one
         return tokens
 
@@ -116,11 +116,12 @@ class Evidence:
         compare; and whether they are equal to the bit.
         """
         agreed, identical = _nothing_said(shard)
-        widths = held.width.tolist()
-        rows = [row for row, part in enumerate(parts) if self._comparable(peers, row, widths[row], part)]
+        widths, positions = held.width.tolist(), peers.positions.tolist()
+        facts = zip(positions, peers.first.responses.tolist(), widths, parts, strict=True)
+        rows = [row for row, told in enumerate(facts) if self._comparable(*told)]
         if not rows:
             return agreed, identical
-        slices = (self._engine_at(int(peers.positions[row]), held.at(row)) for row in rows)
+        slices = (self._engine_at(positions[row], places) for row, places in zip(rows, held.at_all(rows), strict=True))
         there = np.concatenate([one for pair in slices for one in pair])
         mine = np.concatenate([part for row in rows if (part := parts[row]) is not None])
         starts = [0, *accumulate(widths[row] for row in rows)]
@@ -131,12 +132,13 @@ class Evidence:
             agreed[row] = equal or bool(same_values(mine[cut], there[cut], relative, absolute).all())
         return agreed, identical
 
-    def _comparable(self, peers: Peers, row: int, width: int, part: Array | None) -> bool:
-        position = int(peers.positions[row])
+    def _comparable(self, position: int, response: int, width: int, part: Array | None) -> bool:
+        """Whether a slice is as wide as the layout says, of a sample whose log-probs are as many as its row's."""
         if position < 0 or part is None or not len(part) or len(part) != width:
             return False
-        full = self.samples[position].rollout_log_probs
-        return full is not None and len(full) == self.samples[position].response_length == peers.first.responses[row]
+        sample = self.samples[position]
+        full = sample.rollout_log_probs
+        return full is not None and len(full) == sample.response_length == response
 
     def _engine_at(self, position: int, places: tuple[slice, slice]) -> list[Array]:
         """The rollout file's values; what it holds no number for is equal to anything."""
@@ -154,7 +156,7 @@ def _nothing_said(shard: Shard) -> Agreement:
 
 
 def read_engine(shard: Shard) -> list[Array | None]:
-    return read_each([shard.tensor(ENGINE, row) for row in range(shard.rows)])
+    return read_each(shard.tensors(ENGINE, range(shard.rows)))
 
 
 def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
@@ -174,7 +176,7 @@ def equal_tokens(tokens: Array | None, response: int, sample: Sample) -> bool | 
     if tokens is None:
         return None
     if len(tokens) == sample.total_length:
-        return np.array_equal(tokens, sample.tokens)
+        return bool((tokens == sample.tokens).all())
     if len(tokens) > sample.total_length >= sample.response_length == response:
         tail = len(tokens) - response
         return np.array_equal(tokens[tail:], sample.tokens[sample.total_length - response :])

@@ -33,7 +33,7 @@ class Flat:
 
     @property
     def lengths(self) -> Ints:
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     def one(self, at: int) -> tuple[Array, Bools]:
         cut = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
@@ -44,6 +44,12 @@ class Flat:
         values, known = self.one(at)
         values[:], known[:] = 0, False
         self.states[at], self.reasons[at] = "unreadable", reason
+
+    def distrust(self, ats: Ints, reason: str) -> None:
+        """Take back what is there of these samples."""
+        for at in ats.tolist():
+            if self.states[at] in ("ok", "partial"):
+                self.fail(at, reason)
 
     def keep_common(self, other: Flat, at: int) -> bool:
         """Keep of a sample what both know; False where they know different values, or nothing in common."""
@@ -59,9 +65,10 @@ class Flat:
         return np.array([state == "ok" for state in self.states], bool)
 
 
-def empty(name: str, positions: Ints, lengths: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Flat:
+def empty(name: str, positions: Ints, lengths: Ints, dtype: npt.DTypeLike = np.float32) -> Flat:
     """Room for `lengths` response tokens a sample, nothing known yet."""
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    lengths.cumsum(out=offsets[1:])
     values, known = np.zeros(offsets[-1], dtype), np.zeros(offsets[-1], bool)
     count = len(positions)
     return Flat(name, positions, offsets, values, known, ["not dumped"] * count, [None] * count)
@@ -69,7 +76,7 @@ def empty(name: str, positions: Ints, lengths: Sequence[int], dtype: npt.DTypeLi
 
 def blank(like: Flat) -> Flat:
     """Room for the same samples."""
-    return empty(like.name, like.positions, like.lengths.tolist(), like.values.dtype)
+    return empty(like.name, like.positions, like.lengths, like.values.dtype)
 
 
 def ratio(diff: Flat) -> Flat:

@@ -204,7 +204,7 @@ class Search:
 
 
 def equal_columns(one: Shard, other: Shard, column: str) -> bool:
-    mine, theirs = (read_each([shard.tensor(column, row) for row in range(shard.rows)]) for shard in (one, other))
+    mine, theirs = (read_each(shard.tensors(column, range(shard.rows))) for shard in (one, other))
     return all(
         a is None or b is None or np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, theirs, strict=True)
     )

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.evidence import Evidence, rounding
-from dumptui.core.flat import Flat, empty, overlay, ratio
+from dumptui.core.evidence import Evidence, Judged, rounding
+from dumptui.core.flat import Bools, Flat, empty, overlay, ratio
 from dumptui.core.infer import resolve
 from dumptui.core.layout import ENGINE, Cut, Peers, find_cut, group_peers
 from dumptui.core.masks import fill_masks
@@ -136,7 +136,11 @@ class Step:
         return np.arange(len(self.samples)) if positions is None else positions
 
     def _empty(self, name: str, positions: Ints, dtype: npt.DTypeLike = np.float32) -> Flat:
-        return empty(name, positions, [self.samples[at].response_length for at in positions.tolist()], dtype)
+        return empty(name, positions, self._lengths[positions], dtype)
+
+    @cached_property
+    def _lengths(self) -> Ints:
+        return np.array([sample.response_length for sample in self.samples], np.int64)
 
     def _engine(self, positions: Ints) -> Flat:
         """The engine's log-probs: the rollout file's copy, which was never sliced, else the train files'."""
@@ -174,9 +178,8 @@ class Step:
                 if state != "ok" and (states[at] == "ok" or (states[at] == "partial" and state != "partial")):
                     states[at], reasons[at] = state, other.reasons[at]
         out = Flat("lp_diff", positions, trainer.offsets, values, known, states, reasons)
-        for at, position in enumerate(positions.tolist()):
-            if states[at] in ("ok", "partial") and self._moved(position):
-                out.fail(at, OTHER_VALUES)
+        for peers, ats, rows in self._by_peers(positions):
+            out.distrust(ats[self._moved(peers)[rows]], OTHER_VALUES)
         return out
 
     def _compared(self, positions: Ints) -> Flat:
@@ -187,45 +190,33 @@ class Step:
         file's is taken. Copies that hold the very same numbers, as nearly all do, are not read a second time.
         """
         out = self._engine(positions)
-        finer = [
-            at
-            for at, position in enumerate(positions.tolist())
-            if out.states[at] == "ok" and not (self._identical(position) or self._coarser(position))
-        ]
+        finer: list[int] = []
+        for peers, ats, rows in self._by_peers(positions):
+            others = ~self._identical(peers)[rows]
+            pairs = zip(ats[others].tolist(), rows[others].tolist(), strict=True)
+            finer += [at for at, row in pairs if out.states[at] == "ok" and not coarser(peers, row)]
         if finer:
             copy = self._from_train(ENGINE, ENGINE, positions[finer])
             there = [at for at, state in enumerate(copy.states) if state == "ok"]
             overlay(out, np.array(finer, np.int64)[there], copy, there)
         return out
 
-    def _identical(self, position: int) -> bool:
-        """Whether there is nothing to choose between: no train row, or all slices of it are the rollout file's."""
-        row = self.rows[position]
-        if row is None or row.peers.problem is not None:
-            return True
-        rule = self._engine_rule(row.peers)
-        holders = first_holders(row.peers, ENGINE)
-        return all(self.evidence.judge(row.peers, shard, rule).identical[row.row] for shard in holders)
-
-    def _coarser(self, position: int) -> bool:
-        return self._rounding(position, ENGINE) > self._rounding(position, "log_probs")
-
-    def _rounding(self, position: int, column: str) -> float:
-        """The relative error of the coarsest copy of a column; 0 where there is none."""
-        row = self.rows[position]
-        tensors = [] if row is None else [shard.tensor(column, row.row) for shard in row.peers.shards]
-        return max((rounding(tensor)[0] for tensor in tensors if tensor is not None), default=0.0)
+    def _identical(self, peers: Peers) -> Bools:
+        """Per row, whether there is nothing to choose between: all slices of it are the rollout file's."""
+        same = np.ones(peers.first.rows, bool)
+        for judged in self._judged(peers):
+            same &= judged.identical
+        return same
 
     def _from_train(self, name: str, column: str, positions: Ints) -> Flat:
         out = self._empty(name, positions)
-        for peers, wanted in self._by_peers(positions):
+        for peers, ats, rows in self._by_peers(positions):
             self.pause()
-            place(peers, column, wanted, out, self.cut(column), self.evidence, self._engine_rule(peers))
-        for at, position in enumerate(positions.tolist()):
-            if self.rows[position] is None:
-                out.reasons[at] = "no train row"
-            elif out.states[at] in ("ok", "partial") and self._order_problem(position):
-                out.fail(at, MOVED)
+            place(peers, column, ats, rows, out, self.cut(column), self.evidence, self._engine_rule(peers))
+            if peers.cp_size > 1:
+                out.distrust(ats[self.layout_contradicted | self._moved(peers)[rows]], MOVED)
+        for at in np.flatnonzero(self._places[0][positions] < 0).tolist():
+            out.reasons[at] = "no train row"
         return out
 
     def cut(self, column: str) -> Cut:
@@ -234,13 +225,19 @@ class Step:
             self._cuts[column] = find_cut(self.peers, column)
         return self._cuts[column]
 
-    def _by_peers(self, positions: Ints) -> list[tuple[Peers, list[tuple[int, int]]]]:
-        """Per data-parallel shard, its samples among `positions` as (index in `positions`, row)."""
-        wanted: dict[int, list[tuple[int, int]]] = {}
-        for at, position in enumerate(positions.tolist()):
-            if (row := self.rows[position]) is not None:
-                wanted.setdefault(id(row.peers), []).append((at, row.row))
-        return [(peers, wanted[id(peers)]) for peers in self.peers if id(peers) in wanted]
+    def _by_peers(self, positions: Ints) -> list[tuple[Peers, Ints, Ints]]:
+        """Per data-parallel shard, which of `positions` are its samples, and their rows."""
+        number, row = (column[positions] for column in self._places)
+        found = ((peers, np.flatnonzero(number == at)) for at, peers in enumerate(self.peers))
+        return [(peers, ats, row[ats]) for peers, ats in found if len(ats)]
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        """The data-parallel shard of each sample, by its place in `peers`, and the row in there; -1 without one."""
+        number = {id(peers): at for at, peers in enumerate(self.peers)}
+        places = [(-1, -1) if row is None else (number[id(row.peers)], row.row) for row in self.rows]
+        shards, rows = np.array(places, np.int64).reshape(-1, 2).T
+        return shards, rows
 
     # Order -----------------------------------------------------------------------------------------------------
 
@@ -251,29 +248,26 @@ class Step:
         rules = self.cut(ENGINE).rules
         return rules[0] if rules else None
 
-    def _order_problem(self, position: int) -> bool:
-        """Whether the engine's log-probs contradict where a sliced row was put; one row that does speaks for all."""
-        row = self.rows[position]
-        assert row is not None
-        return row.peers.cp_size > 1 and (self.layout_contradicted or self._moved(position))
-
     @cached_property
     def layout_contradicted(self) -> bool:
-        return any(
-            self._moved(position)
-            for position, row in enumerate(self.rows)
-            if row is not None and row.peers.cp_size > 1 and not row.tied
-        )
+        """Whether the engine's log-probs contradict where sliced rows were put; one row that does speaks for all."""
+        moved = {id(peers): self._moved(peers) for peers in self.peers if peers.cp_size > 1}
+        sliced = (row for row in self.rows if row is not None and id(row.peers) in moved and not row.tied)
+        return any(moved[id(row.peers)][row.row] for row in sliced)
 
-    def _moved(self, position: int) -> bool:
-        """Whether a slice of the engine's log-probs holds other values than the rollout file at its places."""
-        row = self.rows[position]
-        if row is None or row.peers.problem is not None:
-            return False
-        rule = self._engine_rule(row.peers)
-        return any(
-            self.evidence.judge(row.peers, shard, rule).moved[row.row] for shard in first_holders(row.peers, ENGINE)
-        )
+    def _moved(self, peers: Peers) -> Bools:
+        """Per row, whether a slice of the engine's log-probs holds other values than the rollout file at its places."""
+        moved = np.zeros(peers.first.rows, bool)
+        for judged in self._judged(peers):
+            moved |= judged.moved
+        return moved
+
+    def _judged(self, peers: Peers) -> list[Judged]:
+        """What the engine's log-probs say, slice by slice; nothing where slices can't be placed."""
+        if peers.problem is not None:
+            return []
+        rule = self._engine_rule(peers)
+        return [self.evidence.judge(peers, shard, rule) for shard in first_holders(peers, ENGINE)]
 
 
 def first_holders(peers: Peers, column: str) -> list[Shard]:
@@ -283,6 +277,17 @@ def first_holders(peers: Peers, column: str) -> list[Shard]:
         if column in shard.per_token:
             found.setdefault(cp_rank, shard)
     return list(found.values())
+
+
+def coarser(peers: Peers, row: int) -> bool:
+    """Whether the train files' copy of the engine's log-probs is coarser than the trainer's own."""
+    return coarsest(peers, ENGINE, row) > coarsest(peers, "log_probs", row)
+
+
+def coarsest(peers: Peers, column: str, row: int) -> float:
+    """The relative error of the coarsest copy of a row; 0 where there is none."""
+    tensors = (shard.tensor(column, row) for shard in peers.shards)
+    return max((rounding(tensor)[0] for tensor in tensors if tensor is not None), default=0.0)
 
 
 def engine_numbers(sample: Sample) -> Numbers | None:
@@ -295,7 +300,8 @@ def fill_whole(out: Flat, at: int, found: Numbers) -> None:
         out.fail(at, f"{out.name} has {len(found.values)} values for {len(values)} response tokens")
         return
     values[:], known[:], out.states[at], out.reasons[at] = found.values, True, "ok", None
-    known[found.gaps] = False
+    if len(found.gaps):
+        known[found.gaps] = False
 
 
 # Loading --------------------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def may_be_copies(mine: bytes | None, theirs: bytes | None) -> bool:
 def probe_tokens(shard: Shard) -> bytes | None:
     """The tokens of a few rows; None where they can't be read."""
     rows = sorted({at * (shard.rows - 1) // (_PROBED_ROWS - 1) for at in range(_PROBED_ROWS)}) if shard.rows else []
-    tensors = [shard.tensor("tokens", row) for row in rows]
+    tensors = shard.tensors("tokens", rows)
     try:
         return b"".join(b"" if tensor is None else tensor.numpy().tobytes() for tensor in tensors)
     except DumpError:

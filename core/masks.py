@@ -7,15 +7,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array
+from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.evidence import Evidence, read_each
 from dumptui.core.flat import Flat
 from dumptui.core.layout import Peers
 from dumptui.core.match import Row
 from dumptui.core.sample import Sample
 
-Wanted: TypeAlias = Sequence[tuple[Peers, list[tuple[int, int]]]]
-"""Per data-parallel shard, its samples as (index in the output, row)."""
+Wanted: TypeAlias = Sequence[tuple[Peers, Ints, Ints]]
+"""Per data-parallel shard, its samples by their place in the output, and their rows."""
 
 
 def fill_masks(
@@ -38,10 +38,13 @@ def fill_masks(
 def train_masks(samples: Sequence[Sample], out: Flat, wanted: Wanted, evidence: Evidence) -> list[Array | None]:
     """From the first file of each shard that can be read and is of the sample's attempt."""
     found: list[Array | None] = [None] * len(out.positions)
-    for peers, rows in wanted:
+    for peers, ats, rows in wanted:
+        wanted_here = list(zip(ats.tolist(), rows.tolist(), out.positions[ats].tolist(), strict=True))
         for shard in peers.shards:
-            left = [(at, row, int(out.positions[at])) for at, row in rows if found[at] is None]
-            masks = read_each([shard.tensor("loss_masks", row) for _, row, _ in left])
+            left = [one for one in wanted_here if found[one[0]] is None]
+            if not left:
+                break
+            masks = read_each(shard.tensors("loss_masks", [row for _, row, _ in left]))
             for (at, row, position), mask in zip(left, masks, strict=True):
                 mine = shard is peers.first or evidence.same_tokens(shard, row, position) is not False
                 if mask is not None and mine:

@@ -42,27 +42,26 @@ class Matcher:
 
     def add(self, peers: Peers) -> None:
         """Match every row of a data-parallel shard and set its `positions`."""
-        peers.positions = np.full(peers.first.rows, -1, np.int64)
-        tokens = self.evidence.read_tokens(peers)
-        for row in range(peers.first.rows):
-            found = self._find(peers, row, tokens[row])
+        first = peers.first
+        peers.positions = np.full(first.rows, -1, np.int64)
+        lengths = zip(first.totals.tolist(), first.responses.tolist(), strict=True)
+        for row, (tokens, (total, response)) in enumerate(zip(self.evidence.read_tokens(peers), lengths, strict=True)):
+            found = self._find(first, row, tokens, total, response)
             if isinstance(found, str):
-                self.orphans.append(f"{peers.first.path.name} row {row}: {found}")
+                self.orphans.append(f"{first.path.name} row {row}: {found}")
             else:
                 position, tied = found
                 peers.positions[row] = position
                 self.rows[position] = Row(peers, row, tied)
 
-    def _find(self, peers: Peers, row: int, tokens: Array | None) -> tuple[int, bool] | str:
+    def _find(self, shard: Shard, row: int, tokens: Array | None, total: int, response: int) -> tuple[int, bool] | str:
         """The position of a row's sample and whether others fitted as well, or why there is none."""
-        shard = peers.first
         named, candidates = self._candidates(shard.positions[row], shard.indices[row])
         if not candidates:
             return f"{named} is not in the rollout file"
-        fitting = self._fitting(peers, row, candidates)
+        fitting = self._fitting(total, response, candidates)
         if not fitting:
             return f"{named} has other lengths in the rollout file"
-        response = int(shard.responses[row])
         same = {position: equal_tokens(tokens, response, self.samples[position]) for position in fitting}
         sure = [position for position in fitting if same[position]]
         if named == _NAMELESS and len(sure) != 1:
@@ -81,9 +80,8 @@ class Matcher:
             return f"sample_index {index}", self._by_index.get(index, [])
         return _NAMELESS, self._without_index or list(range(len(self.samples)))
 
-    def _fitting(self, peers: Peers, row: int, candidates: Sequence[int]) -> list[int]:
+    def _fitting(self, total: int, response: int, candidates: Sequence[int]) -> list[int]:
         """The samples with a row's lengths, else those that are shorter, as media are expanded on the train side."""
-        total, response = int(peers.first.totals[row]), int(peers.first.responses[row])
         lengths = [
             (position, self.samples[position].total_length, self.samples[position].response_length)
             for position in candidates

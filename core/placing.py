@@ -59,13 +59,14 @@ class Column:
 
     def plain(self, rows: Ints) -> Bools:
         """Which rows have every slice in the first file of its rank, as wide as the rule gives: nearly all."""
-        fine: Bools = np.sum([held.width[rows] for held in self.spans], 0) == self.peers.first.responses[rows]
-        for rank, held in enumerate(self.spans):
+        given = [held.width[rows] for held in self.spans]
+        fine: Bools = sum(given[1:], given[0]) == self.peers.first.responses[rows]
+        for rank, width in enumerate(given):
             if (holder := self.first_holder(rank)) is None:
-                fine &= held.width[rows] == 0
+                fine &= width == 0
                 continue
             shard, widths = holder
-            fine &= (widths[rows] == held.width[rows]) & ~self.others(shard)[rows]
+            fine &= (widths[rows] == width) & ~self.others(shard)[rows]
         return fine
 
     def slots(self, at: int, row: int) -> tuple[list[Slot], State, str | None]:
@@ -120,28 +121,29 @@ class Column:
 def place(
     peers: Peers,
     name: str,
-    wanted: Sequence[tuple[int, int]],
+    ats: Ints,
+    rows: Ints,
     out: Flat,
     cut: Cut,
     evidence: Evidence,
     engine_rule: str | None,
 ) -> None:
-    """Write column `name` of the rows `wanted` (index in `out`, row) to `out`, with the state of each."""
+    """Write column `name` of `rows` to the samples `ats` of `out`, with the state of each."""
     problem = peers.problem or (cut.problem if peers.cp_size > 1 else None)
     if not any(name in shard.per_token for shard in peers.shards):
         problem = malformed(peers, name)
         if problem is None:
             return
     if problem is not None:
-        for at, _ in wanted:
+        for at in ats.tolist():
             out.fail(at, problem)
         return
     rules = cut.rules if peers.cp_size > 1 else ("full",)
-    place_by_rule(Column(peers, name, rules[0], evidence, engine_rule), wanted, out)
+    place_by_rule(Column(peers, name, rules[0], evidence, engine_rule), ats, rows, out)
     for rule in rules[1:]:
         other = blank(out)
-        place_by_rule(Column(peers, name, rule, evidence, engine_rule), wanted, other)
-        for at, _ in wanted:
+        place_by_rule(Column(peers, name, rule, evidence, engine_rule), ats, rows, other)
+        for at in ats.tolist():
             if not out.keep_common(other, at):
                 out.fail(at, f"the {rules[0]} and the {rule} rule both fit its widths, with different values")
 
@@ -151,8 +153,7 @@ def malformed(peers: Peers, name: str) -> str | None:
     return None if file is None else f"{name} of {file} is not a list of floats for each row"
 
 
-def place_by_rule(column: Column, wanted: Sequence[tuple[int, int]], out: Flat) -> None:
-    ats, rows = np.array(wanted, np.int64).reshape(-1, 2).T
+def place_by_rule(column: Column, ats: Ints, rows: Ints, out: Flat) -> None:
     plain = column.plain(rows) & (out.lengths[ats] == column.peers.first.responses[rows])
     if not fill_plain(column, ats[plain], rows[plain], out):
         plain[:] = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import zlib
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -137,14 +136,9 @@ class PtFile:
 
 
 def read_all(tensors: Sequence[Tensor | Array]) -> list[NDArray[Any]]:
-    """`numpy()` of each, with as few reads as the files allow; not to be written to or kept. Raises DumpError."""
-    by_file: dict[Storages, dict[int, Tensor]] = defaultdict(dict)
-    arrays: dict[int, NDArray[Any]] = {}
-    for row, tensor in enumerate(tensors):
-        if isinstance(tensor, Tensor) and isinstance(tensor.source, Storages):
-            by_file[tensor.source][row] = tensor
-        else:
-            arrays[row] = tensor.numpy()
-    for file, column in by_file.items():
-        arrays.update(zip(column, file.read_column(list(column.values())), strict=True))
-    return [arrays[row] for row in range(len(tensors))]
+    """`numpy()` of each, of a column of one file with few reads; not to be written to or kept. Raises DumpError."""
+    stored = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
+    files = {tensor.source for tensor in stored}
+    if len(stored) == len(tensors) and len(files) == 1 and isinstance(file := files.pop(), Storages):
+        return file.read_column(stored)
+    return [tensor.numpy() for tensor in tensors]

@@ -12,7 +12,7 @@ from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
 from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked, count_true
 from dumptui.core.values import Dumped, as_float, as_text, type_name
-from dumptui.core.versions import newest_version, oldest_version
+from dumptui.core.versions import counters, oldest_version
 
 # The state of a field in each sample, and the reason for it.
 Said: TypeAlias = tuple[list[State], list[str | None]]
@@ -29,8 +29,12 @@ def samples(
     A statistic is over unmasked positions, None where there is none or a slice is missing. `brief` leaves out all
     that the step's own row does not need, half of the work.
     """
-    current = current_version(step)
-    table = [sample_facts(step, sample, current, reward_key) for sample in step.samples]
+    versions = [sample.versions for sample in step.samples]
+    current = current_version(step.rollout.step, versions)
+    table = [
+        sample_facts(step, sample, wrote, current, reward_key, brief)
+        for sample, wrote in zip(step.samples, versions, strict=True)
+    ]
     if step.files.key.evaluation:
         for row, dataset, group in zip(table, datasets(step.samples), prompt_groups(step.samples), strict=True):
             row["dataset"], row["prompt_group"] = dataset, group
@@ -40,10 +44,11 @@ def samples(
     return table
 
 
-def sample_facts(step: Step, sample: Sample, current: int, reward_key: str | None) -> Record:
-    versions = sample.versions
+def sample_facts(
+    step: Step, sample: Sample, versions: Sequence[str], current: int, reward_key: str | None, brief: bool
+) -> Record:
+    """`versions` are those that wrote the sample, `current` that of one that is wholly on-policy."""
     oldest = oldest_version(versions)
-    spec, cache = sample.spec_info, sample.prefix_cache
     return {
         "sample_index": sample.index,
         "occurrence": sample.occurrence,
@@ -54,22 +59,29 @@ def sample_facts(step: Step, sample: Sample, current: int, reward_key: str | Non
         "response_length": sample.response_length,
         "total_length": sample.total_length,
         "reward": reward_value(sample.reward, reward_key),
-        "reward_note": reward_note(sample.reward, reward_key),
+        "reward_note": None if brief else reward_note(sample.reward, reward_key),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
-        "versions": versions_text(versions, oldest),
+        "versions": None if brief else versions_text(versions, oldest),
         "mixed_version": len(set(versions)) > 1 if versions else None,
         "staleness": None if oldest is None else current - oldest,
+        **({} if brief else generation_facts(sample)),
+        **train_facts(step, sample, reward_key),
+    }
+
+
+def generation_facts(sample: Sample) -> Record:
+    """How the engine wrote a sample."""
+    return {
         "turns": len(sample.calls) or None,
         "tool_calls": tool_calls(sample.prompt),
         "non_generation_time": sample.non_generation_time,
         "spec_accept_rate": share(
-            spec,
+            sample.spec_info,
             ("spec_accept_token_num", "spec_num_correct_drafts"),
             ("spec_draft_token_num", "spec_num_proposed_drafts"),
         ),
-        "prefix_cache_hit_rate": share(cache, ("cached_tokens",), ("total_prompt_tokens",)),
-        **train_facts(step, sample, reward_key),
+        "prefix_cache_hit_rate": share(sample.prefix_cache, ("cached_tokens",), ("total_prompt_tokens",)),
     }
 
 
@@ -195,16 +207,16 @@ def effective_lengths(mask: Flat) -> list[int | None]:
     return [int(count) if ok else None for count, ok in zip(trained, mask.ok, strict=True)]
 
 
-def current_version(step: Step) -> int:
-    """The weight version of a sample that was written wholly on-policy in this step.
+def current_version(step: int, versions: Sequence[Sequence[str]]) -> int:
+    """The weight version of a sample that was written wholly on-policy in a step, by those that wrote each sample.
 
     The counter is raised before the first rollout, so a fresh run's step N is written by version N + 1, a plain
     counter's by version N. One that is far behind began anew with a resumed attempt, or counts an update every few
     steps: then the newest version here is all that is known of it.
     """
-    oldest = [version for sample in step.samples if (version := oldest_version(sample.versions)) is not None]
-    newest = max((v for one in step.samples if (v := newest_version(one.versions)) is not None), default=0)
-    return max([newest if newest + MOST_BEHIND < step.rollout.step else step.rollout.step, *oldest])
+    counted = [numbers for wrote in versions if (numbers := counters(wrote))]
+    newest = max(map(max, counted), default=0)
+    return max([newest if newest + MOST_BEHIND < step else step, *map(min, counted)])
 
 
 def tool_calls(prompt: object) -> int | None:
@@ -214,9 +226,9 @@ def tool_calls(prompt: object) -> int | None:
     return sum(1 for message in prompt if isinstance(message, Mapping) and message.get("role") == "tool")
 
 
-def share(info: object, part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:
+def share(info: Mapping[str, object], part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:
     """part / whole under whichever spelling is dumped; None of nothing."""
-    if not isinstance(info, Mapping):
+    if not info:
         return None
     part = next((as_float(info[name]) for name in part_names if name in info), None)
     whole = next((as_float(info[name]) for name in whole_names if name in info), None)

@@ -93,13 +93,22 @@ class Shard:
 
     def tensor(self, column: str, row: int) -> Dumped | None:
         """The dumped tensor of a row, None where this rank has none."""
-        value = self.value(column, row)
-        return value if isinstance(value, Dumped) else None
+        return self.tensors(column, [row])[0]
+
+    def tensors(self, column: str, rows: Sequence[int]) -> list[Dumped | None]:
+        values = self._values(column)
+        if values is None:
+            return [None] * len(rows)
+        return [value if isinstance(value := values[row], Dumped) else None for row in rows]
 
     def value(self, column: str, row: int) -> object:
         """The entry of a row in a column that holds one a row; None where there is none."""
+        values = self._values(column)
+        return None if values is None else values[row]
+
+    def _values(self, column: str) -> Sequence[Any] | None:
         values = self.columns.get(column)
-        return values[row] if isinstance(values, (list, tuple)) and len(values) == self.rows else None
+        return values if isinstance(values, (list, tuple)) and len(values) == len(self.totals) else None
 
     def widths(self, column: str) -> Ints:
         """How many values each row holds, -1 where there is none."""
@@ -143,6 +152,8 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
         notes.append(f"the name says rank {number}, the content says {recorded}")
     if (inside := as_int(root.get("rollout_id"))) not in (None, step):
         notes.append(f"the name says step {step}, the content says {inside}")
+    per_token = tuple(name for name, values in listed.items() if is_per_token(name, values, count))
+    others = (name for name in PER_TOKEN if name not in per_token)
     return Shard(
         path=Path(file.path),
         rank=number,
@@ -160,8 +171,8 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
         padded=padded if padded is not None and len(padded) == count else None,
         file=file,
         notes=tuple(notes),
-        per_token=tuple(name for name, values in listed.items() if is_per_token(name, values, count)),
-        malformed=tuple(name for name in PER_TOKEN if is_malformed(name, listed.get(name), count)),
+        per_token=per_token,
+        malformed=tuple(name for name in others if count and holds_something(listed.get(name))),
     )
 
 
@@ -213,9 +224,8 @@ def is_per_token(name: str, values: object, rows: int) -> bool:
     return isinstance(first, Dumped) and len(first.shape) == 1 and first.dtype.startswith(("float", "bfloat"))
 
 
-def is_malformed(name: str, values: object, rows: int) -> bool:
-    something = any(one is not None for one in values) if isinstance(values, (list, tuple)) else values is not None
-    return rows > 0 and something and not is_per_token(name, values, rows)
+def holds_something(values: object) -> bool:
+    return any(one is not None for one in values) if isinstance(values, (list, tuple)) else values is not None
 
 
 def read_column(name: str, values: object) -> object:

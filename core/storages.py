@@ -51,9 +51,9 @@ class Storages:
         claimed = count * ITEMSIZE[dtype]
         if claimed > entry.size:
             raise DumpError(self.path, f"storage {key} claims {claimed} bytes, but holds {entry.size}")
-        return Tensor(self, key, dtype, 0, (count,), (1,))
+        return Tensor(self, entry, dtype, 0, (count,), (1,))
 
-    def read(self, storage: str, start: int, length: int) -> bytes:
+    def read(self, storage: Entry, start: int, length: int) -> bytes:
         with self.reading():
             return self._snapshot.read(self._start(storage) + start, length)
 
@@ -82,34 +82,35 @@ class Storages:
     def extent(self, name: str) -> tuple[int, int]:
         """Offset and size of an entry's data."""
         entry = self.entry(name)
-        if self._snapshot.resident is not None:
-            distance = data_distance(self._snapshot.resident, entry.header, entry.name)
+        return self._start(entry), entry.size
+
+    def _start(self, entry: Entry) -> int:
+        whole = self._snapshot.resident
+        if whole is not None:
+            distance = data_distance(whole, entry.header, entry.name)
         else:
             longest = LOCAL_HEADER.size + len(entry.name) + _LONGEST_PADDING
             header = self._snapshot.read(entry.header, min(longest, self._end - entry.header))
             distance = data_distance(header, 0, entry.name)
         if distance is None:
             raise DumpError(self.path, "its zip directory is damaged: it points at no entry")
-        return entry.header + distance, entry.size
-
-    def _start(self, storage: str) -> int:
-        return self.extent(f"data/{storage}")[0]
+        return entry.header + distance
 
     def _places(self, tensors: Sequence[Tensor]) -> list[_Place]:
         """Where the tensors' storages lie, in file order; without those of which less than half is used."""
-        used: dict[str, int] = defaultdict(int)
+        used: dict[int, int] = defaultdict(int)
         for tensor in tensors:
             start, end = tensor.span()
-            used[tensor.storage] += end - start
+            used[tensor.storage.header] += end - start
         places = []
         for row, tensor in enumerate(tensors):
-            entry = self.entry(f"data/{tensor.storage}")
-            if 2 * used[tensor.storage] >= entry.size:
+            entry = tensor.storage
+            if 2 * used[entry.header] >= entry.size:
                 places.append(_Place(entry.header, entry.header + _LONGEST_PADDING + entry.size, row))
         return sorted(places)
 
     def _from_block(self, tensor: Tensor, data: bytes, start: int) -> NDArray[Any]:
-        entry = self.entry(f"data/{tensor.storage}")
+        entry = tensor.storage
         at = entry.header - start
         distance = data_distance(data, at, entry.name)
         if distance is None or at + distance + entry.size > len(data):

@@ -91,16 +91,16 @@ def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], ke
     }
 
 
-def episode_mean(table: Sequence[Record], key: str) -> float | None:
+def episode_mean(table: Sequence[Record], rewards: Sequence[float | None]) -> float | None:
     """The mean over executions of the mean reward of an execution's samples: siblings of one execution count once
     together.
     """
     episodes: dict[object, list[float | None]] = {}
-    for at, (row, reward) in enumerate(zip(table, floats(table, key), strict=True)):
+    for at, (row, reward) in enumerate(zip(table, rewards, strict=True)):
         name = row["execution"], row.get("dataset"), row["sample_index"]
         episode = name[:1] if name[0] is not None else name[1:] if name[2] is not None else at
         episodes.setdefault(episode, []).append(reward)
-    return mean([mean(rewards) for rewards in episodes.values()])
+    return mean([mean(episode) for episode in episodes.values()])
 
 
 def floats(rows: Sequence[Record], key: str) -> list[float | None]:
@@ -206,10 +206,9 @@ def train_reason(step: Step) -> str | None:
 def step_row(step: Step, table: Sequence[Record]) -> Record:
     """The aggregates of one step: unweighted means over its samples, as the dashboard has them."""
     evaluation = step.files.key.evaluation
-    grouped = groups(table, evaluation=evaluation)
-    known = [row for row in grouped if row["zero_std_known"]]
     key = reward_column(table, evaluation)
     rewards = floats(table, key)
+    spreads = [std([rewards[at] for at in positions]) for positions in members(table).values()]
     mixed = [float(bool(row["mixed_version"])) for row in table if row["mixed_version"] is not None]
     without_train = train_reason(step)
     reasons = [*step.rollout.notes, *([] if without_train is None else [without_train])]
@@ -219,13 +218,13 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "train_samples": step.trained,
         "state": "not dumped" if without_train and not step.trained else "partial" if reasons else "ok",
         "reason": "; ".join(reasons) or None,
-        "groups": len(grouped),
+        "groups": len(spreads),
         "reward_mean": mean(rewards),
         "reward_std": std(rewards),
-        "reward_episode_mean": episode_mean(table, key),
+        "reward_episode_mean": episode_mean(table, rewards),
         "response_length_mean": mean(floats(table, "response_length")),
         "truncated_frac": mean([float(bool(row["truncated"])) for row in table]),
-        "zero_std_frac": mean([float(bool(row["zero_std"])) for row in known]),
+        "zero_std_frac": mean([float(spread <= SAME_REWARD) for spread in spreads if spread is not None]),
         "mixed_version_frac": mean(mixed),
         "staleness_mean": None if evaluation else mean(floats(table, "staleness")),
         "mean_abs_lp_diff": mean(floats(table, "mean_abs_lp_diff")),

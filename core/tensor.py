@@ -10,6 +10,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dumptui.core.zip_directory import Entry
+
 Shape: TypeAlias = tuple[int, ...]
 
 _LARGEST = 1 << 56  # times an item of 16 bytes still fits numpy's 63 bits
@@ -25,7 +27,7 @@ class Source(Protocol):
     def size(self) -> int: ...
     @property
     def byteorder(self) -> str: ...
-    def read(self, storage: str, start: int, length: int) -> bytes: ...
+    def read(self, storage: Entry, start: int, length: int) -> bytes: ...
 
 
 class Tensor:
@@ -33,7 +35,7 @@ class Tensor:
 
     __slots__ = ("dtype", "offset", "shape", "source", "storage", "stride")
 
-    def __init__(self, source: Source, storage: str, dtype: str, offset: int, shape: Shape, stride: Shape) -> None:
+    def __init__(self, source: Source, storage: Entry, dtype: str, offset: int, shape: Shape, stride: Shape) -> None:
         self.source, self.storage, self.dtype = source, storage, dtype
         self.offset, self.shape, self.stride = offset, shape, stride
 

@@ -37,9 +37,11 @@ def rebuild_tensor(
     _hooks: object = None,
     metadata: object = None,
 ) -> Tensor | Placeholder:
-    if isinstance(storage, Tensor):
-        return _view(storage, storage.dtype, offset, shape, stride, metadata)
-    return placeholder("torch.Tensor", storage, offset, shape, stride)
+    if not isinstance(storage, Tensor):
+        return placeholder("torch.Tensor", storage, offset, shape, stride)
+    if shape == storage.shape and stride == (1,) and offset == 0 and not metadata:
+        return storage  # nearly every tensor of a dump: half the time of opening a file of small ones
+    return _view(storage, storage.dtype, offset, shape, stride, metadata)
 
 
 def rebuild_tensor_v3(
@@ -70,8 +72,6 @@ def device(kind: object, index: object = None) -> str:
 def _view(
     storage: Tensor, dtype: str, offset: int, shape: Shape, stride: Shape, metadata: object
 ) -> Tensor | Placeholder:
-    if shape == storage.shape and stride == (1,) and offset == 0 and dtype == storage.dtype and not metadata:
-        return storage  # nearly every tensor of a dump: half the time of opening a file of small ones
     if not (is_size(offset) and is_shape(shape) and is_shape(stride) and len(shape) == len(stride)):
         raise pickle.UnpicklingError("it describes a tensor with an impossible shape, stride or offset")
     tensor = Tensor(storage.source, storage.storage, dtype, offset, shape, stride)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -62,16 +63,10 @@ class Unpickler(pickle.Unpickler):
         return self._storages.storage(key, dtype, count)
 
 
-class StandIn:
+class StandIn(partial[object]):
     """A function the file may call in place of the real one."""
 
-    __slots__ = ("_function",)
-
-    def __init__(self, function: Callable[..., object]) -> None:
-        self._function = function
-
-    def __call__(self, *args: object) -> object:
-        return self._function(*args)
+    __slots__ = ()
 
     def __setstate__(self, state: object) -> None:
         raise pickle.UnpicklingError("it tries to change a function")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,6 +47,8 @@ def read_calls(value: object) -> tuple[Call, ...]:
 
 
 def read_call(value: object) -> Call:
+    if isinstance(value, str):
+        return call_of(value)
     if isinstance(value, (list, tuple)):
         return Call(read_spans(value))
     fields = as_mapping(value)
@@ -53,7 +56,13 @@ def read_call(value: object) -> Call:
         return Call(read_spans([fields]))
     if fields:
         return Call(read_spans(fields.get("spans")), read_spans(fields.get("prefill_spans")))
-    return Call((Span(as_text(plain(value))),)) if isinstance(value, (str, int, float, Dumped)) else Call(())
+    return call_of(as_text(plain(value))) if isinstance(value, (int, float, Dumped)) else Call(())
+
+
+@lru_cache(maxsize=64)
+def call_of(version: str) -> Call:
+    """That of a whole call: one object for all samples of a version."""
+    return Call((Span(version),))
 
 
 def read_spans(value: object) -> tuple[Span, ...]:
@@ -78,10 +87,6 @@ def version_at(calls: Iterable[Call], position: int) -> str | None:
 def oldest_version(versions: Iterable[str]) -> int | None:
     """The smallest of the versions that are counters."""
     return min(counters(versions), default=None)
-
-
-def newest_version(versions: Iterable[str]) -> int | None:
-    return max(counters(versions), default=None)
 
 
 def counters(versions: Iterable[str]) -> list[int]:

@@ -61,26 +61,22 @@ def read_directory(path: str, size: int, read: Read) -> Directory:
 def data_distance(data: bytes, at: int, name: bytes) -> int | None:
     """How far behind the local header at `at` its data starts; None unless that header is whole and of this name.
 
-    No checksum covers it, and a wrong bit in one of its lengths would show the bytes of a neighbour.
+    No checksum covers it, and a wrong bit in one of its lengths would show the bytes of a neighbour: what is behind the
+    name has to be whole fields, a tag and a length of 2 bytes each and that much. torch's padding comes last.
     """
-    if len(data) - at < LOCAL_HEADER.size:
+    start = at + LOCAL_HEADER.size
+    if len(data) < start:
         return None
     signature, n_name, n_extra = LOCAL_HEADER.unpack_from(data, at)
-    start = at + LOCAL_HEADER.size
     extra = start + n_name
-    if signature != LOCAL_SIGNATURE or data[start:extra] != name or not _are_fields(data, extra, extra + n_extra):
+    end: int = extra + n_extra
+    if signature != LOCAL_SIGNATURE or data[start:extra] != name or len(data) < end:
         return None
-    distance: int = extra + n_extra - at
-    return distance
-
-
-def _are_fields(data: bytes, at: int, end: int) -> bool:
-    """Whether these are whole fields: a tag, a length, each of 2 bytes, and that much. torch's padding comes last."""
     tag = b""
-    while at + _FIELD.size <= end <= len(data) and tag != _PADDING:
-        tag, length = _FIELD.unpack_from(data, at)
-        at += _FIELD.size + length
-    return at == end <= len(data)
+    while extra + _FIELD.size <= end and tag != _PADDING:
+        tag, length = _FIELD.unpack_from(data, extra)
+        extra += _FIELD.size + length
+    return end - at if extra == end else None
 
 
 def _find_directory(path: str, size: int, read: Read) -> tuple[int, int]:
@@ -112,21 +108,20 @@ def _find_directory64(path: str, end: int, read: Read) -> tuple[int, int, int]:
 
 def _entries(directory: bytes) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
-    at = 0
-    while at < len(directory):
+    at, end = 0, len(directory)
+    while at < end:
         signature, flags, method, crc, packed, size, n_name, n_extra, n_comment, header = _RECORD.unpack_from(
             directory, at
         )
         if signature != b"PK\1\2":
             raise struct.error("no directory record here")
-        at += _RECORD.size
-        raw = directory[at : at + n_name]
-        name = raw.decode()
-        at += n_name
-        if packed == _IN_EXTRA or size == _IN_EXTRA or header == _IN_EXTRA:
+        start = at + _RECORD.size
+        at = start + n_name
+        name = directory[start:at]
+        if _IN_EXTRA in (packed, size, header):
             packed, header = _zip64_values(directory[at : at + n_extra], size, packed, header)
         at += n_extra + n_comment
-        entries[name[name.find("/") + 1 :]] = Entry(header, packed, crc, method == 0 and not flags & 1, raw)
+        entries[name[name.find(b"/") + 1 :].decode()] = Entry(header, packed, crc, method == 0 and not flags & 1, name)
     return entries
 
 

@@ -221,7 +221,7 @@ def tensors(path: Path) -> list[tuple[str, int | None, int, int]]:
     """(column, sample_index, first byte, end) of every tensor of a train file."""
     places = entries(path)
     return [
-        (column, index, *places[f"data/{value.storage}"])
+        (column, index, *places[value.storage.name.decode().partition("/")[2]])
         for column, index, value in values(PtFile(path).root)
         if isinstance(value, Tensor)
     ]

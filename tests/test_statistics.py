@@ -14,7 +14,7 @@ from dumptui.core.torch_mean import torch_mean
 
 
 def flat(rows: list[list[float]], known: list[list[bool]] | None = None, states: list[str] | None = None) -> Flat:
-    out = empty("x", np.arange(len(rows)), [len(row) for row in rows])
+    out = empty("x", np.arange(len(rows)), np.array([len(row) for row in rows]))
     out.values[:] = [value for row in rows for value in row]
     out.known[:] = True if known is None else [one for row in known for one in row]
     out.states[:] = states or ["ok"] * len(rows)  # type: ignore[assignment]
