@@ -9,9 +9,13 @@ from pyte.screens import Char
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import ComposeResult
 from textual.strip import Strip
 
 from dumptui.tui.painting import Changes, Row, Rows, Shown, Spans
+from dumptui.tui.terminal import TerminalApp
+from dumptui.tui.widgets.table import Column, Table
+from tests.screen import until_shown
 
 WIDTH, HEIGHT = 12, 3
 CONSOLE = Console(width=WIDTH, color_system="truecolor", force_terminal=True)
@@ -70,3 +74,22 @@ def test_what_is_in_front_covers_what_is_behind(places: list[tuple[int, int]]) -
         assert spans.is_open(start, end) == seen
         spans.fill(start, Strip([Segment(sign * (end - start))]))
     assert "".join(strip.text for strip in spans.row) == "".join(expected)
+
+
+class Shell(TerminalApp):
+    def compose(self) -> ComposeResult:
+        yield Table(id="rows")
+
+
+async def test_a_table_that_changes_as_it_is_shown_has_its_rows() -> None:
+    app = Shell()
+    async with app.run_test(size=(40, 12)) as pilot:
+        table = app.query_one(Table)
+        table.display = False
+        await pilot.pause()
+        table.show([Column("step", "step", 8)], 3, lambda row: [f"row {row}"])
+        table.display = True
+        table.refresh()
+        app.screen._compositor.update_widgets({table})  # as a paint does that comes before the layout
+        assert table.region.width == 0
+        await until_shown(pilot, "row 0", "row 1", "row 2")

@@ -67,9 +67,10 @@ class Painter(Compositor):
         screen._compositor_refresh()
 
     def update_widgets(self, widgets: set[Widget]) -> None:
-        """Not of hidden panes: for them Textual would work out all places once more."""
-        new = widgets - self.visible_widgets.keys()
-        super().update_widgets(widgets - {one for one in new if not is_displayed(one)})
+        """Of those on the screen. For others Textual would work out all places anew, and then, at the layout that shows
+        them, take them for widgets that have been told of their size already.
+        """
+        super().update_widgets(widgets & self.visible_widgets.keys())
 
     def render_update(
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
@@ -111,10 +112,6 @@ class Painter(Compositor):
             for y in open_lines:
                 lines[y].fill(seen.x, drawn[y - top])
         return {y: spans.row for y, spans in lines.items()}
-
-
-def is_displayed(widget: Widget) -> bool:
-    return all(one.display for one in widget.ancestors_with_self)
 
 
 def is_see_through(layer: Compositor) -> bool:

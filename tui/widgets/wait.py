@@ -11,8 +11,19 @@ LONG = 0.5  # seconds before a reader wonders; what takes less would only flicke
 
 
 class WaitLine(Line):
+    """Lies over the last line above the keys: with a place of its own it would move all others twice a step."""
+
     DEFAULT_CSS = """
-    WaitLine { height: 1; display: none; background: $warning-muted; color: $text; text-style: bold; }
+    WaitLine {
+        layer: wait;
+        dock: bottom;
+        offset-y: -1;
+        height: 1;
+        display: none;
+        background: $warning-muted;
+        color: $text;
+        text-style: bold;
+    }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
