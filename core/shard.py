@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,7 @@ class Shard:
     notes: tuple[str, ...] = ()
     per_token: tuple[str, ...] = ()
     malformed: tuple[str, ...] = ()
+    _widths: dict[str, Ints] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def rows(self) -> int:
@@ -111,9 +112,13 @@ class Shard:
         return values if isinstance(values, (list, tuple)) and len(values) == len(self.totals) else None
 
     def widths(self, column: str) -> Ints:
-        """How many values each row holds, -1 where there is none."""
-        values: Sequence[Any] = self.columns[column]
-        return np.array([value.size if isinstance(value, Dumped) else -1 for value in values], np.int64)
+        """How many values each row holds, -1 where there is none; asked at each look at a part of the column."""
+        if column not in self._widths:
+            values: Sequence[Any] = self.columns[column]
+            found = np.array([value.size if isinstance(value, Dumped) else -1 for value in values], np.int64)
+            found.flags.writeable = False
+            self._widths[column] = found
+        return self._widths[column]
 
 
 def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None = None) -> list[Shard]:
