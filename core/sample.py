@@ -39,6 +39,8 @@ __all__ = [
     "reward_value",
 ]
 
+_AT_ONCE = 32  # samples: 5 ms of long ones
+
 # What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
 _NAMED = frozenset(
     [
@@ -148,7 +150,12 @@ def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None
         found, metadata = root, {}
     if not isinstance(found, (list, tuple)):
         raise NoDump(path, "no rollout dump: it holds no list of samples")
-    return Rollout(path, step, evaluation, tuple(read_samples(found)), metadata, tuple(notes))
+    samples = []
+    for at, sample in enumerate(read_samples(found)):
+        if on_read is not None and at % _AT_ONCE == 0:
+            on_read(1, 1)  # all of the file is read: only to be left
+        samples.append(sample)
+    return Rollout(path, step, evaluation, tuple(samples), metadata, tuple(notes))
 
 
 def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:

@@ -145,6 +145,7 @@ def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequenc
         if on_field is not None:
             on_field(len(said) / FIELDS)
         flat = step.gather(name)
+        step.pause()
         said.append((flat.states, flat.reasons))
         return Masked(flat, mask)
 
