@@ -189,7 +189,7 @@ class StepsApp(TerminalApp):
 
     @on(Progress)
     def _progress(self, event: Progress) -> None:
-        if event.key == self.wanted and self.wait.waiting:
+        if event.key == self.wanted and self.wait.is_due:
             share = event.done / max(event.total, 1)
             files = count(len(list(self.run_.steps[event.key].entries())), "file")
             of = f"{share:.0%} of {event.total / 1e6:,.1f} MB in {files}"

@@ -7,6 +7,7 @@ import time
 
 from dumptui.tui.widgets.line import Line
 
+EVERY = 0.2  # seconds between two words about it: a write a frame would be news to nobody
 LONG = 0.5  # seconds before a reader wonders; what takes less would only flicker
 
 
@@ -30,6 +31,7 @@ class WaitLine(Line):
         super().__init__(id=id)
         self.waiting = False
         self._since = 0.0
+        self._told = 0.0
 
     def on_mount(self) -> None:
         self._timer = self.set_interval(LONG, self._show, pause=True)
@@ -37,11 +39,17 @@ class WaitLine(Line):
     def begin(self, text: str) -> None:
         """Something else is read, or more of it is."""
         self.say(f" {text} · escape leaves it")
+        self._told = time.monotonic()
         if not self.waiting:
             self.waiting = True
             self._since = time.monotonic()
             self._timer.reset()
             self._timer.resume()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether more is to be said of what is read."""
+        return self.waiting and time.monotonic() - self._told > EVERY
 
     def left(self, share: float) -> str:
         """About how long the rest takes when this share of it is done; nothing while that can't be told."""
