@@ -42,6 +42,8 @@ VIEWS = (
     "lanes",
     "keys",
 )
+FPS = "120"
+"""Paints a second at most: what a key changes in a second go, as the chart of a page, comes 8 ms later, not 17-33."""
 SAMPLE = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
 
 
@@ -227,6 +229,7 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
 
         workers = Workers()  # before Textual starts its threads
 
+    os.environ.setdefault("TEXTUAL_FPS", FPS)
     from dumptui.tui.app import DumpTui
     from dumptui.tui.themes import begin_with_theme
 
