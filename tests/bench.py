@@ -164,6 +164,7 @@ async def inside(big: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         with stalls() as worst_stall:
             await until(pilot, lambda: app.loaded is not None)
+            await asyncio.sleep(1)  # it is shown, and the other steps are read
         line("event loop, worst stall while BIG loads", f"{worst_stall():.0f} ms", "30 ms")
         await press(pilot, "2")
         begun = time.perf_counter()

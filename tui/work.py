@@ -86,6 +86,7 @@ class Work:
     def open_step(self, key: StepKey) -> None:
         try:
             self._post(self._steps.open(key, lambda done, total: self._post(Progress(key, done, total))))
+            self._thread.hold(PAINTING)
         except Abandoned:
             return
         except DumpError as error:

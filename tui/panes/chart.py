@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +10,8 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from dumptui.core.sample import Sample
 from dumptui.core.text import visible
 from dumptui.core.view import MASKED, MISSING, PROMPT, SampleView
-from dumptui.tui.widgets.axes import Range
 from dumptui.tui.widgets.frame import FINE_MARK, MARK, Band
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot import Series
@@ -25,27 +22,10 @@ CLOSEST = 8.0  # tokens across: fewer are no picture
 NO_STATISTIC = "no per-token statistic is dumped for this sample"
 
 
-class Wanted(NamedTuple):
-    """What is to be drawn; `second` as dots on an axis of its own."""
-
-    view: SampleView
-    name: str
-    second: str | None
-    cursor: float
-
-
 class TokenChart(Vertical):
-    """A title that is its legend, and the plot; two statistics have an axis each.
-
-    It is drawn after the paint that shows the text: both at once are 30 ms in which no key is handled.
-    """
+    """A title that is its legend, and the plot; two statistics have an axis each."""
 
     DEFAULT_CSS = "TokenChart { height: auto; }"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._begun: SampleView | None = None
-        self._wanted: Wanted | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="chart-title")
@@ -56,32 +36,19 @@ class TokenChart(Vertical):
         return self.query_one("#chart", ZoomPlot)
 
     def clear(self) -> None:
-        self._begun = self._wanted = None
         self.plot.show(empty="")
         self.query_one("#chart-title", Line).say("")
 
     def begin(self, view: SampleView) -> None:
-        """Another sample: the window is put over it anew."""
-        self._begun = view
+        """Another sample: all of it is in view, but of a long prompt only as much as takes a third of the width."""
+        sample = view.sample
+        longest = sample.response_length / 2
+        late = sample.response_length and sample.prompt_length > longest
+        end = float(sample.total_length - 1)
+        self.plot.window = (max(sample.prompt_length - longest, 0.0), end) if late and longest > CLOSEST else None
 
     def show_statistics(self, view: SampleView, name: str, second: str | None, cursor: int) -> None:
-        self._wanted = Wanted(view, name, second, float(cursor))
-        self.call_after_refresh(self._draw)
-
-    def move(self, cursor: int) -> None:
-        if self._wanted is not None:
-            self._wanted = self._wanted._replace(cursor=float(cursor))
-        else:
-            self.plot.cursor = float(cursor)
-
-    def _draw(self) -> None:
-        wanted, self._wanted = self._wanted, None
-        if wanted is None:  # drawn already, or not wanted any more
-            return
-        if self._begun is not None:
-            self.plot.window = first_window(self._begun.sample)
-            self._begun = None
-        view, name, second, cursor = wanted
+        """`second` is drawn as dots on an axis of its own."""
         shown = [line_of(view, name)] if name in view.fields else []
         if second is not None and second in view.fields:
             shown.append(line_of(view, second)._replace(component="second", style="dots", axis="right"))
@@ -92,7 +59,7 @@ class TokenChart(Vertical):
             bands=bands(view.kinds(name)),
             marks=turns,
             fine_marks=edges,
-            cursor=cursor,
+            cursor=float(cursor),
             empty=visible(absence(view, name)),
         )
         self.query_one("#chart-title", Line).say(self._title(view, name, second) if shown else Text())
@@ -111,14 +78,6 @@ class TokenChart(Vertical):
             self.plot.picture.fine_marks
         )
         return text.append("   ".join(["", *notes, "^ cursor"]), "dim")
-
-
-def first_window(sample: Sample) -> Range | None:
-    """All of a sample, but of a long prompt only as much as takes a third of the width."""
-    longest = sample.response_length / 2
-    late = sample.response_length and sample.prompt_length > longest
-    end = float(sample.total_length - 1)
-    return (max(sample.prompt_length - longest, 0.0), end) if late and longest > CLOSEST else None
 
 
 def line_of(view: SampleView, name: str) -> Series:

@@ -268,4 +268,4 @@ class TokenView(Vertical):
     def _show_token(self, position: int) -> None:
         if self.view is not None and self.view.texts:
             self.query_one("#token", Line).say(token_line(self.view, position))
-            self.chart.move(position)
+            self.chart.plot.cursor = float(position)
