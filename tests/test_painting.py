@@ -14,7 +14,8 @@ from textual.strip import Strip
 
 from dumptui.tui.painting import Changes, Row, Rows, Shown, Spans
 from dumptui.tui.terminal import TerminalApp
-from dumptui.tui.widgets.table import Column, Table
+from dumptui.tui.widgets.fields import Column
+from dumptui.tui.widgets.table import Table
 from tests.screen import until_shown
 
 WIDTH, HEIGHT = 12, 3

@@ -8,7 +8,8 @@ from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 from textual.message import Message
 
-from dumptui.tui.widgets.table import GAP, GUTTER, Column, Table, lay_out
+from dumptui.tui.widgets.fields import GAP, GUTTER, Column, lay_out
+from dumptui.tui.widgets.table import Table
 
 COLUMNS = [
     Column("sample", "sample", 6),

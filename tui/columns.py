@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui.output import number
-from dumptui.tui.widgets.table import Column
+from dumptui.tui.widgets.fields import Column
 
 Write = Callable[[object], str]
 

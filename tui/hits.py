@@ -15,8 +15,9 @@ from dumptui.core.text import visible
 from dumptui.tui.dialog import Dialog
 from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.panes.samples import count
+from dumptui.tui.widgets.fields import Column
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Column, Table
+from dumptui.tui.widgets.table import Table
 
 COLUMNS = [
     Column("step", "step", 8),

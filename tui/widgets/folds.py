@@ -53,7 +53,7 @@ class Folds:
             self._folded, self._full = set(), set()
         self._folded |= {at for at in range(before, len(blocks)) if blocks[at].folded}
         if full:
-            self._full = {(block, at) for block in range(len(blocks)) for at in self._passages(block)}
+            self._full = self._all_passages()
         self.measure()
 
     def wrap(self, width: int) -> None:
@@ -203,7 +203,7 @@ class Folds:
             self._folded = {at for at, block in enumerate(self.blocks) if block.folded}
         else:
             self._folded = set()
-            self._full = {(block, at) for block in range(len(self.blocks)) for at in self._passages(block)}
+            self._full = self._all_passages()
         self.measure()
 
     def row_of(self, hit: Hit) -> int:
@@ -219,6 +219,9 @@ class Folds:
             self.measure(hit.block)
         text = next(one for one in self._make_stretches(hit.block) if one[1:] == ("text", hit.passage))
         return self.starts[hit.block] + text.first + above
+
+    def _all_passages(self) -> set[tuple[int, int]]:
+        return {(block, at) for block in range(len(self.blocks)) for at in self._passages(block)}
 
     def _passages(self, block: int) -> range:
         return range(len(self.blocks[block].passages))

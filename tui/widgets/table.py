@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -18,55 +18,8 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip, visible
+from dumptui.tui.widgets.fields import GUTTER, Column, Field, fit, lay_out
 from dumptui.tui.widgets.wheel import Wheel
-
-GUTTER = 1  # the `>` of the cursor row; in the header, the sort arrow of the first column
-GAP = 2  # blanks before the others; in the header, `‹` and the sort arrow, so that no label is cut for them
-LEAST = 8  # cells below which a column of text is left out rather than shortened
-
-
-class Column(NamedTuple):
-    key: str
-    label: str
-    width: int
-    right: bool = True
-    tip: str = ""
-
-
-class Field(NamedTuple):
-    """Where a column is drawn: its index, first cell and cells, fewer than its width if it was shortened."""
-
-    column: int
-    x: int
-    width: int
-
-
-def lay_out(columns: Sequence[Column], skipped: int, width: int) -> list[Field]:
-    """The columns that fit `width` cells when `skipped` are scrolled away behind the frozen first one.
-
-    Columns are shown whole or not at all, but for two cases: a column of text may be shortened down to 8
-    cells, and the first two fields are always there, or a wide column could never be reached.
-    """
-    fields: list[Field] = []
-    x = GUTTER
-    for index in [0, *range(1 + skipped, len(columns))] if columns else []:
-        column = columns[index]
-        room = width - x - (index < len(columns) - 1)  # one cell is kept for the `›`
-        shortened = column.width > room
-        if shortened and len(fields) > 1 and (column.right or room < LEAST):
-            break
-        if room > 0:
-            fields.append(Field(index, x, min(column.width, room)))
-        x += column.width + GAP
-        if shortened:
-            break
-    return fields
-
-
-def _fit(text: str, width: int, right: bool) -> str:
-    text = clip(visible(text), width)
-    blank = " " * (width - cell_width(text))
-    return blank + text if right else text + blank
 
 
 @dataclass
@@ -272,7 +225,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
             column = self._columns[field.column]
             label = self._arrow(column.key) + clip(visible(column.label), field.width)
             text += ("‹" if place == 1 and self._skipped else " ") if place else ""
-            text += _fit(label, 1 + field.width, column.right)
+            text += fit(label, 1 + field.width, column.right)
         more = bool(self._fields) and self._fields[-1].column < len(self._columns) - 1
         text += " " * (self._width - cell_width(text) - more) + "›" * more
         return Strip([Segment(text, self.get_component_rich_style("table--header"))], self._width)
@@ -286,7 +239,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         text = ">" if cursor else " "
         x = GUTTER
         for field in self._fields:
-            text += " " * (field.x - x) + _fit(cells[field.column], field.width, self._columns[field.column].right)
+            text += " " * (field.x - x) + fit(cells[field.column], field.width, self._columns[field.column].right)
             x = field.x + field.width
         text += " " * (self._width - x)
         name = cursor or (self._row_style(row) if self._row_style else None)

@@ -1,0 +1,57 @@
+"""The columns of a table: what they are, and which of them have room where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dumptui.core.text import cell_width, clip, visible
+
+GUTTER = 1  # the `>` of the cursor row; in the header, the sort arrow of the first column
+GAP = 2  # blanks before the others; in the header, `‹` and the sort arrow, so that no label is cut for them
+LEAST = 8  # cells below which a column of text is left out rather than shortened
+
+
+class Column(NamedTuple):
+    key: str
+    label: str
+    width: int
+    right: bool = True
+    tip: str = ""
+
+
+class Field(NamedTuple):
+    """Where a column is drawn: its index, first cell and cells, fewer than its width if it was shortened."""
+
+    column: int
+    x: int
+    width: int
+
+
+def lay_out(columns: Sequence[Column], skipped: int, width: int) -> list[Field]:
+    """The columns that fit `width` cells when `skipped` are scrolled away behind the frozen first one.
+
+    Columns are shown whole or not at all, but for two cases: a column of text may be shortened down to 8
+    cells, and the first two fields are always there, or a wide column could never be reached.
+    """
+    fields: list[Field] = []
+    x = GUTTER
+    for index in [0, *range(1 + skipped, len(columns))] if columns else []:
+        column = columns[index]
+        room = width - x - (index < len(columns) - 1)  # one cell is kept for the `›`
+        shortened = column.width > room
+        if shortened and len(fields) > 1 and (column.right or room < LEAST):
+            break
+        if room > 0:
+            fields.append(Field(index, x, min(column.width, room)))
+        x += column.width + GAP
+        if shortened:
+            break
+    return fields
+
+
+def fit(text: str, width: int, right: bool) -> str:
+    """A cell of `width` cells."""
+    text = clip(visible(text), width)
+    blank = " " * (width - cell_width(text))
+    return blank + text if right else text + blank
