@@ -52,3 +52,12 @@ def test_a_wish_ends_what_waits_for_the_screen(thread: Thread, monkeypatch: pyte
     thread.wish(answer.set_result, "read")
     assert ended.wait(DEADLINE) and answer.result(DEADLINE) == "read"
     thread.close()
+
+
+def test_a_key_held_down_lets_what_is_read_go_on_now_and_then(thread: Thread) -> None:
+    thread.rest()
+    reading = thread.submit(thread.check)
+    while not reading.done():
+        thread.rest()
+    assert reading.result(0) is None
+    thread.close()

@@ -70,7 +70,7 @@ class StepsApp(TerminalApp):
         self.reader.close()
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.InputEvent):
+        if isinstance(event, events.InputEvent) and not isinstance(event, events.MouseMove):
             self.reader.rest()
         await super().on_event(event)
 

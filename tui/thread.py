@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -31,7 +32,7 @@ class Thread:
         self._wish = 0  # counts the wishes
         self._served = 0  # the one that was begun last; of the thread alone
         self._held_until = 0.0
-        self._rests_until = 0.0
+        self._rests_until = -math.inf
         self.closed = False
 
     def wish(self, answer: Callable[..., None], *args: object) -> None:
@@ -57,11 +58,16 @@ class Thread:
         return max(0.0, self._held_until - time.monotonic())
 
     def rest(self) -> None:
-        """Let what can wait do so until the screen has answered somebody: `go_on` says so, as does a wish."""
-        self._rests_until = time.monotonic() + REST
+        """Let what can wait do so until the screen has answered somebody: `go_on` says so, as does a wish.
+
+        A key that is held down and changes nothing keeps it half of the time.
+        """
+        now = time.monotonic()
+        if now > self._rests_until + REST:
+            self._rests_until = now + REST
 
     def go_on(self) -> None:
-        self._rests_until = 0.0
+        self._rests_until = -math.inf
 
     def breathe(self) -> None:
         """In the thread, some ten times a second: wait while it is to rest."""
