@@ -20,12 +20,13 @@ from dumptui.core.wrapping import Lines
 from dumptui.tui.dialog import Dialog
 from dumptui.tui.widgets.block import Block, Passage
 from dumptui.tui.widgets.blocks import Blocks
+from dumptui.tui.widgets.focus import MOVING
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 
 KEYS = 10
 """Cells for the keys of an action; more of them push what it does to the right."""
-MOVING, EVERYWHERE = "moving about", "everywhere"
+EVERYWHERE = "everywhere"
 BOLD = Style(bold=True)
 
 

@@ -33,7 +33,6 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
     marked. One under the other, `-` stands before the left text and `+` before the right one.
     """
 
-    BINDING_GROUP_TITLE = "moving about"
     ALLOW_SELECT = False
 
     BINDINGS: ClassVar[list[BindingType]] = [

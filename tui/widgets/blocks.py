@@ -40,7 +40,6 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     | thinking | dim italic, labelled |
     """
 
-    BINDING_GROUP_TITLE = "moving about"
     ALLOW_SELECT = False
     KINDS: ClassVar[tuple[str, ...]] = ("plain", "muted", "thinking", "first", "second", "third")
 

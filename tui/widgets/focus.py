@@ -11,9 +11,13 @@ if TYPE_CHECKING:
 else:
     Widget = object  # Textual looks for the styles of a widget in the first of its bases that is one
 
+MOVING = "moving about"
+
 
 class Focus(Widget):
     """For a widget that looks the same with the focus and without: no style sheet asks for `:focus` in it."""
+
+    BINDING_GROUP_TITLE = MOVING
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """What looks different after all is refreshed here."""

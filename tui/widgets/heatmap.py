@@ -15,7 +15,6 @@ from dumptui.tui.widgets.shaded import ShadedText
 class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
     """Shaded text to go through token by token and line by line."""
 
-    BINDING_GROUP_TITLE = "moving about"
     ALLOW_SELECT = False
 
     BINDINGS: ClassVar[list[BindingType]] = [

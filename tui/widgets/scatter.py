@@ -45,7 +45,6 @@ class Kind(NamedTuple):
 class Scatter(Focus, Plot, can_focus=True):
     """One point is the current one: left and right go along x, up and down to the nearest one above or below."""
 
-    BINDING_GROUP_TITLE = "moving about"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "along(-1)", "Point before", show=False, id="scatter.left"),
         Binding("right,l", "along(1)", "Point after", show=False, id="scatter.right"),

@@ -43,7 +43,6 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         empty: shown in the middle when there are no rows: the reason why.
     """
 
-    BINDING_GROUP_TITLE = "moving about"
     ALLOW_SELECT = False
 
     BINDINGS: ClassVar[list[BindingType]] = [
