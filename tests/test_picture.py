@@ -27,11 +27,11 @@ class Alone(App[None]):
     def compose(self) -> ComposeResult:
         yield Scatter()
 
-    def on_scatter_moved(self, event: Scatter.Moved) -> None:
-        self.seen.append(event.key)
+    def on_scatter_moved(self) -> None:
+        self.seen.append(self.query_one(Scatter).key)
 
-    def on_scatter_selected(self, event: Scatter.Selected) -> None:
-        self.seen.append(f"open {event.key}")
+    def on_scatter_selected(self) -> None:
+        self.seen.append(f"open {self.query_one(Scatter).key}")
 
 
 async def test_points_are_walked_opened_and_clicked() -> None:
@@ -57,6 +57,23 @@ async def test_points_are_walked_opened_and_clicked() -> None:
         await pilot.click(Scatter, offset=(5, 5))
         await until_shown(pilot, "none at all")
         assert app.seen[-1] == "open 5"
+
+
+async def test_points_that_the_drawing_does_not_show_yet_have_no_cell_in_it() -> None:
+    """A plot is drawn a paint after it is shown other points: until then the old drawing stands."""
+    app = Alone()
+    async with app.run_test(size=(40, 10)) as pilot:
+        scatter = app.query_one(Scatter)
+        near = [Point(at, 10 + at, at / 10, 1) for at in range(9)]
+        far = [Point(at, 1e6 * at, 1e300 * (at - 3), 1) for at in range(9)]
+        for points in (near, far, near):
+            scatter.show_points(points, KINDS, x_label="length", empty="none")
+            for move in (scatter.action_along, scatter.action_climb):
+                move(1)
+                assert len(lines(app)) == 10  # drawn before the plot is
+            await pilot.click(Scatter, offset=(39, 0))
+            await until(pilot, lambda: scatter._current_frame() is not None)
+            assert 0 <= scatter.point < len(points)
 
 
 async def test_the_picture_and_the_table_share_their_cursor(demo: Path) -> None:

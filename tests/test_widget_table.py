@@ -39,6 +39,7 @@ class TableApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[Message] = []
+        self.moves: list[tuple[str, int]] = []
         self.table = Table(empty="no sample matches the filter")
 
     def compose(self) -> ComposeResult:
@@ -46,9 +47,11 @@ class TableApp(App[None]):
 
     def on_table_highlighted(self, message: Table.Highlighted) -> None:
         self.seen.append(message)
+        self.moves.append(("to", message.row))
 
     def on_table_selected(self, message: Table.Selected) -> None:
         self.seen.append(message)
+        self.moves.append(("open", message.row))
 
     def on_table_header_clicked(self, message: Table.HeaderClicked) -> None:
         self.seen.append(message)
@@ -141,8 +144,7 @@ async def test_the_cursor_reports_where_it_goes_and_stops_at_the_ends() -> None:
             await pilot.press(key)
             rows.append(app.table.cursor)
         assert rows == [0, 1, 0, 10, 0, 5, 0, 99, 99, 0]
-        moves = [message.row for message in app.seen if isinstance(message, Table.Highlighted)]
-        assert moves == [1, 0, 10, 0, 5, 0, 99, 0]
+        assert app.moves == [("to", row) for row in (1, 0, 10, 0, 5, 0, 99, 0)]
         assert all(isinstance(m, Table.Highlighted) and m.control is app.table for m in app.seen)
 
 
@@ -154,7 +156,7 @@ async def test_enter_opens_the_row_under_the_cursor_if_there_is_one() -> None:
         assert app.seen == []
         app.table.show(COLUMNS, 5, cells)
         await pilot.press("down", "enter")
-        assert app.seen[-1] == Table.Selected(app.table, 1)
+        assert app.moves[-1] == ("open", 1)
 
 
 async def test_a_click_moves_and_a_click_on_the_cursor_row_opens() -> None:
@@ -163,11 +165,11 @@ async def test_a_click_moves_and_a_click_on_the_cursor_row_opens() -> None:
         app.table.show(COLUMNS, 3, cells)
         await pilot.pause()
         await pilot.click(offset=(5, 2))
-        assert app.seen == [Table.Highlighted(app.table, 1)]
+        assert app.moves == [("to", 1)]
         await pilot.click(offset=(5, 5))  # below the last row
-        assert len(app.seen) == 1
+        assert len(app.moves) == 1
         await pilot.click(offset=(5, 2))
-        assert app.seen[1:] == [Table.Selected(app.table, 1)]
+        assert app.moves[1:] == [("open", 1)]
 
 
 async def test_a_double_click_opens_once() -> None:
@@ -176,10 +178,21 @@ async def test_a_double_click_opens_once() -> None:
         app.table.show(COLUMNS, 3, cells)
         await pilot.pause()
         await pilot.double_click(offset=(5, 3))
-        assert app.seen == [Table.Highlighted(app.table, 2), Table.Selected(app.table, 2)]
+        assert app.moves == [("to", 2), ("open", 2)]
         await pilot.click(offset=(30, 5))
         await pilot.double_click(offset=(5, 3))
-        assert app.seen[2:] == [Table.Selected(app.table, 2)]
+        assert app.moves[2:] == [("open", 2)]
+
+
+async def test_what_is_chosen_of_rows_that_are_replaced_meanwhile_is_a_row_of_the_new_ones() -> None:
+    app = TableApp()
+    async with app.run_test(size=(60, 6)) as pilot:
+        app.table.show(COLUMNS, 5, cells)
+        app.table.cursor = 4
+        app.table.action_select()
+        app.table.show(COLUMNS, 2, cells)
+        await pilot.pause()
+        assert app.moves and all(row == 1 for _, row in app.moves)
 
 
 async def test_a_header_says_which_column_was_clicked_and_what_it_holds() -> None:

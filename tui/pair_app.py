@@ -49,7 +49,13 @@ class PairApp(SampleApp):
         records = self.rollout.right.samples
         choices = [(str(one.position), choice_text(records[one.position], one)) for one in found]
         dialog = Choose(f"compare sample {records[left]['label']} with", choices, str(first.position))
-        self.push_screen(dialog, lambda chosen: None if chosen is None else self.compare(left, int(chosen)))
+        key = self.loaded.key
+
+        def answered(chosen: str | None) -> None:
+            if chosen is not None and self.loaded is not None and self.loaded.key == key:
+                self.compare(left, int(chosen))
+
+        self.push_screen(dialog, answered)
 
     def _partners(self, left: int) -> list[Partner]:
         from dumptui.tui.partners import partners

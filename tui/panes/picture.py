@@ -18,7 +18,6 @@ from dumptui.tui.widgets.line import Line
 if TYPE_CHECKING:
     from dumptui.core.record import Record
     from dumptui.tui.answers import Loaded
-    from dumptui.tui.widgets.scatter import Scatter
 
 TRUNCATED, OTHER = 0, 1
 
@@ -84,12 +83,14 @@ class Picture(Vertical):
         key = self.scatter.key
         self.query_one("#picture-point", Line).say("" if key is None else point_text(self._records[key]))
 
-    def on_scatter_moved(self, event: Scatter.Moved) -> None:
+    def on_scatter_moved(self) -> None:
         self._say()
-        self.post_message(SampleMoved(event.key))
+        if (key := self.scatter.key) is not None:
+            self.post_message(SampleMoved(key))
 
-    def on_scatter_selected(self, event: Scatter.Selected) -> None:
-        self.post_message(SampleChosen(event.key))
+    def on_scatter_selected(self) -> None:
+        if (key := self.scatter.key) is not None:
+            self.post_message(SampleChosen(key))
 
 
 def point_text(row: Record) -> Text:

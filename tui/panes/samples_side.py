@@ -219,6 +219,8 @@ class SamplesSide(Vertical):
 
     def select(self, position: int) -> None:
         """Go to a sample. One that is not on show becomes the current one all the same, until the cursor moves."""
+        if position >= len(self.samples):  # of the step that was there when this was asked
+            return
         self._hidden = None if position in self.order else position
         if self._hidden is None:
             self.table.cursor = self.order.index(position)

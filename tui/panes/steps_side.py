@@ -144,9 +144,8 @@ class StepsSide(Vertical):
 
     @on(Table.Highlighted, "#steps")
     def _moved(self, event: Table.Highlighted) -> None:
-        # Not the row it was posted for, which may be another step by now.
         self.post_message(self.Moved(self.current))
 
     @on(Table.Selected, "#steps")
     def _entered(self, event: Table.Selected) -> None:
-        self.post_message(self.Entered(self.keys[event.row]))
+        self.post_message(self.Entered(self.current))

@@ -141,8 +141,10 @@ class TokenView(Vertical):
     def shown(self) -> str:
         """The statistic that the sample is shaded by: the one asked for, else the first that it has."""
         assert self.view is not None
-        usable = [name for name, field in by_interest(self.view) if field.usable]
-        return self.statistic if self.statistic in usable or self._insists or not usable else usable[0]
+        names = [name for name, _ in by_interest(self.view)]  # what is usable first
+        usable = self.view.fields[names[0]].usable
+        asked = self.view.fields.get(self.statistic)
+        return names[0] if asked is None or (usable and not asked.usable and not self._insists) else self.statistic
 
     def insist(self, name: str) -> None:
         """Show a statistic also where the sample lacks it, to say why."""

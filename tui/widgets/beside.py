@@ -68,7 +68,14 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
 
     @dataclass
     class Moved(Message):
-        index: int
+        """Another difference is the current one."""
+
+        beside: Beside
+
+        @property
+        def index(self) -> int:
+            """The current one now: other texts may be compared since this was posted."""
+            return self.beside.cursor
 
     def __init__(self, *, empty: str = "nothing to compare", **widget: Any) -> None:
         super().__init__(**widget)
@@ -189,7 +196,7 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
         self._strips.clear()
         self._reveal()
         self.refresh()
-        self.post_message(self.Moved(new))
+        self.post_message(self.Moved(self))
 
     def _reveal(self) -> None:
         """Bring the current difference to the upper third if it is off the screen."""

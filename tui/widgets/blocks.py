@@ -94,7 +94,6 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         """Another block is current."""
 
         blocks: Blocks
-        index: int
 
         @property
         def control(self) -> Blocks:
@@ -212,7 +211,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
                 bottom = min(top + self._folds.height(block), self._page)
                 top = max(0, top)
                 self.refresh(Region(0, top, self._columns, max(0, bottom - top)))
-        self.post_message(self.Moved(self, new))
+        self.post_message(self.Moved(self))
 
     def _reveal(self) -> None:
         """Bring the current block on screen: all of it where it fits, else its beginning."""

@@ -31,7 +31,9 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """What a plot shows, of any size. A y range is for the left axis; a range left out is that of the data in view."""
+    """What a plot shows, of any size. A y range is for the left axis; a range left out is that of the data in view;
+    `empty` is said when there is no finite value.
+    """
 
     series: tuple[Series, ...] = ()
     x_range: Range | None = None
@@ -39,6 +41,8 @@ class Picture:
     bands: tuple[Band, ...] = ()
     marks: tuple[float, ...] = ()
     fine_marks: tuple[float, ...] = ()
+    x_label: str = ""
+    empty: str = "no data"
 
     def full_x(self) -> Range | None:
         x = np.concatenate([[], *(one.x for one in self.series)])
@@ -66,6 +70,7 @@ class Picture:
 class Frame(NamedTuple):
     """A drawn plot without its cursor: `strips` are the rows, of which the canvas begins at cell `gutter`."""
 
+    picture: Picture
     view: View
     gutter: int
     columns: int
@@ -110,7 +115,7 @@ def lay_out(view: View, width: int, rows: int) -> Layout:
 
 
 def compose(picture: Picture, view: View, layout: Layout, canvas: Canvas, style: StyleOf, plain: Style) -> Frame:
-    frame = Frame(view, layout.gutter, layout.columns, canvas, [])
+    frame = Frame(picture, view, layout.gutter, layout.columns, canvas, [])
     behind, shaded = background(picture, frame)
     styles = cell_styles(picture.series, style, plain)
     for row, (chars, owners) in enumerate(zip(canvas.chars, canvas.owners, strict=True)):

@@ -35,11 +35,15 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
         """The cursor moved to another token."""
 
         heatmap: Heatmap
-        index: int
 
         @property
         def control(self) -> Heatmap:
             return self.heatmap
+
+        @property
+        def index(self) -> int:
+            """The token under the cursor now: other tokens may be shown since this was posted."""
+            return self.heatmap.cursor
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Heatmap.Moved) and message.heatmap is self.heatmap
@@ -55,7 +59,7 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
 
     def watch_cursor(self, old: int, new: int) -> None:
         super().watch_cursor(old, new)
-        self.post_message(self.Moved(self, new))
+        self.post_message(self.Moved(self))
 
     def action_move(self, tokens: int) -> None:
         self._goal = None

@@ -81,8 +81,6 @@ class Plot(Widget):
     def __init__(self, **widget: Any) -> None:
         super().__init__(**widget)
         self.picture = Picture()
-        self._x_label = ""
-        self._empty = "no data"
         self._drawn: tuple[object, Frame | str] | None = None
         self._styles: dict[str, Style] = {}
 
@@ -104,9 +102,9 @@ class Plot(Widget):
         half-open, `marks` are positions of borders, `empty` is said when there is no finite value. It is drawn after
         the paint that shows what else is new: both at once are 30 ms in which no key is handled.
         """
-        self.picture = Picture(series, x_range, y_range, tuple(bands), tuple(marks), tuple(fine_marks))
-        self._x_label = visible(x_label)
-        self._empty = empty
+        self.picture = Picture(
+            series, x_range, y_range, tuple(bands), tuple(marks), tuple(fine_marks), visible(x_label), empty
+        )
         self.set_reactive(Plot.cursor, cursor)
         self.call_after_refresh(self._redraw)
 
@@ -138,10 +136,15 @@ class Plot(Widget):
         return self._styles[component]
 
     def _frame(self) -> Frame | str:
-        """What to show: a drawing, made once for a size, or a sentence."""
+        """What to show: a drawing, made once for a size, or a sentence. After `show` the old one stands for a paint."""
         if self._drawn is None or self._drawn[0] != self.size:
             self._drawn = (self.size, self._draw(*self.size))
         return self._drawn[1]
+
+    def _current_frame(self) -> Frame | None:
+        """The drawing of `picture`, on which the cursor is drawn and the mouse acts; None while an older one stands."""
+        frame = self._frame()
+        return frame if isinstance(frame, Frame) and frame.picture is self.picture else None
 
     def _view(self) -> View | None:
         return self.picture.view()
@@ -149,7 +152,7 @@ class Plot(Widget):
     def _draw(self, width: int, height: int) -> Frame | str:
         view = self._view()
         if view is None:
-            return self._empty
+            return self.picture.empty
         rows = max(1, height - 1)
         layout = lay_out(view, width, rows)
         if figure_class() is None:
@@ -163,7 +166,7 @@ class Plot(Widget):
         frame = self._frame()
         if isinstance(frame, str):
             return Strip([Segment(centred(frame, *self.size)[y], self._style("axis"))], self.size.width)
-        cell = None if self.cursor is None else frame.cell(self.cursor)
+        cell = None if self.cursor is None or self._current_frame() is None else frame.cell(self.cursor)
         if y == frame.rows:
             return self._foot(frame, cell)
         return frame.strips[y] if cell is None else self._with_cursor(frame, y, cell)
@@ -180,8 +183,9 @@ class Plot(Widget):
     def _foot(self, frame: Frame, cell: int | None) -> Strip:
         end = frame.gutter + frame.columns
         left, right = format_ends(*frame.view.x)
-        middle = frame.gutter + (frame.columns - cell_width(self._x_label)) // 2
-        wanted = [Piece(frame.gutter, left), Piece(end - len(right), right), Piece(middle, self._x_label)]
+        label = frame.picture.x_label
+        middle = frame.gutter + (frame.columns - cell_width(label)) // 2
+        wanted = [Piece(frame.gutter, left), Piece(end - len(right), right), Piece(middle, label)]
         if cell is not None and self.cursor is not None:
             wanted.insert(0, cursor_piece(frame.gutter + cell, format_number(self.cursor, 6), end))
         segments, x, blank = [], 0, self._style("axis")
@@ -202,8 +206,8 @@ class Plot(Widget):
 
     def position_of(self, event: events.MouseEvent) -> float | None:
         """Where on the x axis the mouse is; None beside the canvas."""
-        frame, offset = self._frame(), event.get_content_offset(self)
-        return None if offset is None or isinstance(frame, str) else frame.at(offset.x)
+        frame, offset = self._current_frame(), event.get_content_offset(self)
+        return None if offset is None or frame is None else frame.at(offset.x)
 
     def on_click(self, event: events.Click) -> None:
         if (x := self.position_of(event)) is not None:

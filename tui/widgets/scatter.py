@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -58,20 +57,14 @@ class Scatter(Focus, Plot, can_focus=True):
     point: reactive[int] = reactive(-1, repaint=False, init=False)
     """The current point by its place along x; -1 without points."""
 
-    @dataclass
     class Moved(Message):
         """Another point is the current one."""
-
-        key: int
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Scatter.Moved)
 
-    @dataclass
     class Selected(Message):
         """Enter, or a click on the current point."""
-
-        key: int
 
     def __init__(self, **widget: Any) -> None:
         super().__init__(**widget)
@@ -81,14 +74,14 @@ class Scatter(Focus, Plot, can_focus=True):
         """Draw the points, the first kind on top; the current one stays with its key, else is the first."""
         before = self.key
         self.points = sorted(points, key=lambda one: (one.x, one.y, one.key))
-        self.set_reactive(Scatter.point, min(0, len(self.points) - 1))
-        self.select(before)
         series = []
         for number, kind in enumerate(kinds):
             mine = [one for one in self.points if one.kind == number]
             x, y = np.array([one.x for one in mine]), np.array([one.y for one in mine])
             series.append(Series(kind.name, x, y, kind.component, "dots", marker=kind.marker))
         self.show(*series, x_label=x_label, empty=empty)
+        self.set_reactive(Scatter.point, min(0, len(self.points) - 1))
+        self.select(before)
 
     @property
     def key(self) -> int | None:
@@ -113,8 +106,8 @@ class Scatter(Focus, Plot, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         strip = super().render_line(y)
-        frame = self._frame()
-        if isinstance(frame, str) or self.point < 0 or y >= frame.rows:
+        frame = self._current_frame()
+        if frame is None or self.point < 0 or y >= frame.rows:
             return strip
         row, column = self._cell(frame, self.point)
         if row != y:
@@ -130,12 +123,12 @@ class Scatter(Focus, Plot, can_focus=True):
         return max(min(0, len(self.points) - 1), min(at, len(self.points) - 1))
 
     def watch_point(self, old: int, new: int) -> None:
-        frame = self._drawn[1] if self._drawn is not None else None
-        if isinstance(frame, Frame):
+        frame = self._current_frame() if self._drawn is not None else None
+        if frame is not None:
             rows = {self._cell(frame, at)[0] for at in (old, new) if 0 <= at < len(self.points)}
             self.refresh(*(Region(0, row, self.size.width, 1) for row in rows))
         if self.points:
-            self.post_message(self.Moved(self.points[new].key))
+            self.post_message(self.Moved())
 
     def action_along(self, by: int) -> None:
         self.point += by
@@ -150,12 +143,12 @@ class Scatter(Focus, Plot, can_focus=True):
 
     def action_select(self) -> None:
         if self.key is not None:
-            self.post_message(self.Selected(self.key))
+            self.post_message(self.Selected())
 
     def on_click(self, event: events.Click) -> None:
         """The nearest point becomes the current one; a click on it again opens it."""
-        frame, offset = self._frame(), event.get_content_offset(self)
-        if offset is None or isinstance(frame, str) or not self.points:
+        frame, offset = self._current_frame(), event.get_content_offset(self)
+        if offset is None or frame is None or not self.points:
             return
         cells = [self._cell(frame, at) for at in range(len(self.points))]
         x = offset.x - frame.gutter

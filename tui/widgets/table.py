@@ -32,6 +32,11 @@ class TableMessage(Message):
     def control(self) -> Table:
         return self.table
 
+    @property
+    def row(self) -> int:
+        """The row under the cursor now: the table may show other rows since this was posted."""
+        return self.table.cursor
+
 
 class Table(Wheel, can_focus=True, inherit_bindings=False):
     """Rows under a header, with a cursor.
@@ -98,16 +103,12 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     class Highlighted(TableMessage):
         """The cursor moved to another row."""
 
-        row: int
-
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Table.Highlighted) and message.table is self.table
 
     @dataclass
     class Selected(TableMessage):
         """Enter on a row, a double click, or a click on the row under the cursor."""
-
-        row: int
 
     @dataclass
     class HeaderClicked(TableMessage):
@@ -258,7 +259,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         self._reveal()
         self._refresh_row(old)
         self._refresh_row(new)
-        self.post_message(self.Highlighted(self, new))
+        self.post_message(self.Highlighted(self))
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         self._refresh_row(self.cursor)
@@ -302,7 +303,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
 
     def action_select(self) -> None:
         if self._count:
-            self.post_message(self.Selected(self, self.cursor))
+            self.post_message(self.Selected(self))
 
     # Events
 

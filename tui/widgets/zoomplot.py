@@ -100,8 +100,8 @@ class ZoomPlot(Plot):
             self._zoom_to(*sorted(drag))
 
     def _zoom_to(self, first: int, last: int) -> None:
-        frame, full = self._frame(), self.picture.full_x()
-        if isinstance(frame, str) or full is None:
+        frame, full = self._current_frame(), self.picture.full_x()
+        if frame is None or full is None:
             return
         low, high = frame.at(first), frame.at(last)
         if low is not None and high is not None:
