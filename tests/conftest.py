@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from dumptui.core.demo import write_demo
+from dumptui.tui.defects import Defect, DefectApp
 
 # On a shared machine a slow example is no fault; what lands is decided by the same examples every time.
 settings.register_profile("dumptui", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -18,6 +20,22 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test chooses, and what the person who runs it chose, stay apart."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg" / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg" / "config"))
+
+
+@pytest.fixture(autouse=True)
+def defects(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException]]:
+    """What the screen survived: any of it fails the test, unless that takes it out of the list."""
+    found: list[BaseException] = []
+    seen = DefectApp._seen
+
+    def keep(app: DefectApp, error: BaseException) -> Defect:
+        found.append(error)
+        return seen(app, error)
+
+    monkeypatch.setattr(DefectApp, "_seen", keep)
+    yield found
+    if found:
+        raise AssertionError("a defect that the screen survived") from found[0]
 
 
 @pytest.fixture(scope="session")

@@ -89,7 +89,7 @@ RolloutPane.action_trend = action_trend
 ENDS: dict[str, tuple[Callable[[Terminal], None], int]] = {
     "SIGTERM": (send(signal.SIGTERM), 143),
     "SIGHUP": (send(signal.SIGHUP), 129),
-    "a defect": (lambda terminal: terminal.press("m"), 1),
+    "a defect": (lambda terminal: terminal.press("m", "q"), 0),
 }
 
 
@@ -106,7 +106,7 @@ def test_the_terminal_is_clean_after_every_end(demo: Path) -> None:
             left = bytes(terminal.raw).rsplit(b"\x1b[?1049l")[-1].decode()
             assert "Traceback" not in left
             if name == "a defect":
-                assert "LookupError: ␛]0;owned␇[/red]" in left
+                assert "LookupError: ␛]0;owned␇[/red] at <string>:4, dumptui 0" in left
                 assert "please report it" in " ".join(left.split())
 
         closed.until("step 3, 4 of 4", "? Keys")

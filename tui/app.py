@@ -146,6 +146,10 @@ class DumpTui(PairApp):
         yield WaitLine(id="progress")
         yield KeyLine(lambda: self.desk.offer())
 
+    @property
+    def is_ready(self) -> bool:
+        return self._filled.is_set()
+
     def on_mount(self) -> None:
         self.desk = self.query_one(Desk)
         self.wait = self.query_one(WaitLine)
@@ -186,14 +190,17 @@ class DumpTui(PairApp):
     # Steps -----------------------------------------------------------------------------------------------------
 
     def clear(self, why: str) -> None:
-        self.groups.clear(why)
+        with self.renewing(self.groups):
+            self.groups.clear(why)
         self.leave_pair()
         self._leave_sample(why)
 
     def _leave_sample(self, why: str) -> None:
         self._position = None
-        self.tokens.clear(why)
-        self.talk.clear(why)
+        with self.renewing(self.tokens):
+            self.tokens.clear(why)
+        with self.renewing(self.talk):
+            self.talk.clear(why)
 
     @on(RolloutPane.StepChosen)
     def _step_chosen(self, event: RolloutPane.StepChosen) -> None:
@@ -203,9 +210,12 @@ class DumpTui(PairApp):
 
     def show(self, loaded: Loaded, again: bool, waited: bool) -> None:
         """Where more of the step on screen is there now, the place in it stays, or is still `waited` for."""
-        self.rollout.show_step(loaded, again=again)
-        self.batch.show_step(loaded, self.rollout.right.arrangement, again=again)
-        self.groups.show_step(loaded, again=again)
+        with self.renewing(self.rollout):
+            self.rollout.show_step(loaded, again=again)
+        with self.renewing(self.batch):
+            self.batch.show_step(loaded, self.rollout.right.arrangement, again=again)
+        with self.renewing(self.groups):
+            self.groups.show_step(loaded, again=again)
         if not again:
             self._leave_sample("enter on a sample opens it" if loaded.samples else "the step has no samples")
             self._open_asked_sample()
@@ -217,8 +227,10 @@ class DumpTui(PairApp):
                 self.open_sample(self._position, self._opening if waited else self.pane)
 
     def show_failure(self, problem: str) -> None:
-        self.rollout.show_failure(self.wanted, problem)
-        self.batch.clear(problem)
+        with self.renewing(self.rollout):
+            self.rollout.show_failure(self.wanted, problem)
+        with self.renewing(self.batch):
+            self.batch.clear(problem)
         self.clear(problem)
 
     # Health ----------------------------------------------------------------------------------------------------
@@ -233,7 +245,8 @@ class DumpTui(PairApp):
 
     @on(Found)
     def _health_found(self, event: Found) -> None:
-        self.health.add(event.rows, event.done)
+        with self.renewing(self.health):
+            self.health.add(event.rows, event.done)
 
     # Samples ---------------------------------------------------------------------------------------------------
 
@@ -302,7 +315,13 @@ class DumpTui(PairApp):
             self.open_sample(position, self._opening if self.wait.waiting else self.pane)
         else:
             self.rollout.select_sample(position)
+            self._select_elsewhere(position)
+
+    def _select_elsewhere(self, position: int | None) -> None:
+        """The other panes that list the samples of the step."""
+        with self.containing(self.batch):
             self.batch.select_sample(position)
+        with self.containing(self.groups):
             self.groups.select_sample(position)
 
     # Places ----------------------------------------------------------------------------------------------------
@@ -319,9 +338,11 @@ class DumpTui(PairApp):
             self._open_asked_sample()
 
     def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
-        if self.loaded is not None:
-            self.desk.remember()
-        super().exit(result, return_code, message)
+        try:
+            if self.loaded is not None:
+                self.desk.remember()
+        finally:
+            super().exit(result, return_code, message)
 
     # Panes -----------------------------------------------------------------------------------------------------
 
@@ -359,9 +380,9 @@ class DumpTui(PairApp):
             self._below = self.pane
         self.desk.current = name
         self.query_one(TabLine).active = name
-        self.batch.select_sample(self.rollout.current)
-        self.groups.select_sample(self.rollout.current)
-        self.panes[name].enter()
+        self._select_elsewhere(self.rollout.current)
+        with self.containing(self.panes[name]):
+            self.panes[name].enter()
 
     def action_up(self) -> None:
         """Escape: leave what is being read, else one level up."""

@@ -231,11 +231,14 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
 
     os.environ.setdefault("TEXTUAL_FPS", FPS)
     from dumptui.tui.app import DumpTui
+    from dumptui.tui.defects import last_words
     from dumptui.tui.themes import begin_with_theme
 
     state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, args.follow, args.bell, state)
     begin_with_theme(app)
     app.run()
+    for defect in app.defects:
+        print(last_words(defect), file=sys.stderr)
     summaries.save()
     return app.return_code or 0

@@ -79,6 +79,7 @@ class PairApp(SampleApp):
         self.wait.end()
         if self.pane != "pair":
             self._beside = self.pane
-        self.pair.show_pair(event, self.rollout.right.samples, self._partners(event.left))
+        with self.renewing(self.pair):
+            self.pair.show_pair(event, self.rollout.right.samples, self._partners(event.left))
         self.rollout.select_sample(event.left)
         self.show_pane("pair")

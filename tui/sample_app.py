@@ -116,7 +116,8 @@ class SampleApp(StepsApp):
     def _sample_opened(self, event: Opened) -> None:
         if self.loaded is None or event.key != self.loaded.key or not self.sample_opened(event.position, "tokens"):
             return
-        self.tokens.show_sample(event, place(self.loaded.step, event.position))
+        with self.renewing(self.tokens):
+            self.tokens.show_sample(event, place(self.loaded.step, event.position))
         if (token := self.take_token()) is not None:
             self.tokens.go_to(token)
         self._go_to_token(event)
@@ -151,7 +152,8 @@ class SampleApp(StepsApp):
             or not self.sample_opened(event.position, "conversation")
         ):
             return
-        self.talk.show_talk(event, place(self.loaded.step, event.position), self.take_token())
+        with self.renewing(self.talk):
+            self.talk.show_talk(event, place(self.loaded.step, event.position), self.take_token())
 
     def take_token(self) -> int | None:
         token, self._token = self._token, None

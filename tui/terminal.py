@@ -5,39 +5,33 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import traceback
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
-from rich.text import Text
-from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
-from textual.widget import MountError, Widget
+from textual.widget import Widget
 
-from dumptui.core.text import visible
 from dumptui.tui.copying import clipboard_sequence
-from dumptui.tui.keystrokes import TypedApp
+from dumptui.tui.defects import DefectApp
 from dumptui.tui.painting import Painter, Rows, Shown
 from dumptui.tui.themes import ON_BLACK
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class TerminalApp(TypedApp):
-    """Writes differences, ends tidily when it is told to end, and tells of a defect in one sentence."""
+class TerminalApp(DefectApp):
+    """Writes differences, and ends tidily when it is told to end."""
 
     def __init__(self) -> None:
         super().__init__()
         self.register_theme(ON_BLACK)
         self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
         self._shown = Shown()
-        self._leaving = False
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self._repaint)
@@ -85,23 +79,6 @@ class TerminalApp(TypedApp):
         if self.no_color:
             others = [one for one in self._filters if not isinstance(one, (NoColor, Monochrome))]
             self._filters = [*others, NoColor() if self.native_ansi_color else Monochrome()]
-
-    async def _shutdown(self) -> None:
-        self._leaving = True
-        await super()._shutdown()
-
-    def _handle_exception(self, error: Exception) -> None:
-        """Widgets are taken away before those that hold them, so what goes on at the end may find one gone."""
-        if not ((self._exit or self._leaving) and isinstance(error, (NoMatches, MountError))):
-            super()._handle_exception(error)
-
-    def _fatal_error(self) -> None:
-        """Not pages of local variables, which are text of the dump."""
-        error = self._exception
-        at = traceback.extract_tb(error.__traceback__)[-1] if error is not None else None
-        where = f" at {Path(at.filename).name}:{at.lineno}" if at is not None else ""
-        what = visible(f"{type(error).__name__}: {error}")
-        self.panic(Text(f"dumptui: {what}{where}: a defect of dumptui, please report it"))
 
 
 def resume(driver: LinuxDriver) -> None:
