@@ -16,6 +16,13 @@ class DumpError(Exception):
         self.problem = problem
 
 
+def unexpected(error: BaseException) -> str:
+    """What ended something, where that is neither the file's fault nor expected."""
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
 class NoDump(DumpError):
     """The file is whole and can be read, but holds something else than its name says."""
 

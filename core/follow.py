@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from dumptui.core.errors import BeingWritten, DumpError, NoDump
+from dumptui.core.errors import BeingWritten, DumpError, NoDump, unexpected
 from dumptui.core.folders import Folders
 from dumptui.core.join import Step, load
 from dumptui.core.run import Entry, Run, StepKey, list_names
@@ -58,7 +58,7 @@ class Follow:
         self._folders = Folders(now)
         self._names: set[str] = set()
         self._listed: Run | None = None
-        self._newest = 0.0
+        self._newest = self._newest_record = 0.0
         self._seen: dict[StepKey, tuple[Entry, ...]] = {}
         self._changed_at: dict[StepKey, float] = {}
         self._grown: set[StepKey] = set()
@@ -71,7 +71,7 @@ class Follow:
     def look(self) -> Look:
         """List the run and its streams again. Never raises for what a run may do to its folder."""
         with self._lock:
-            streams = frozenset(self._telemetry.poll())
+            streams, problem = self._poll()
             try:
                 run = self._list()
             except DumpError as error:
@@ -79,7 +79,16 @@ class Follow:
             changed, gone = self._compare(run) if run is not self._run else ((), ())
             self._run = run
             waiting = tuple(key for key in sorted(self._unfinished) if key not in changed)
-            return Look(run, changed, waiting, gone, streams, self._folders.problem)
+            return Look(run, changed, waiting, gone, streams, self._folders.problem or problem)
+
+    def _poll(self) -> tuple[frozenset[str], DumpError | None]:
+        """Of telemetry that nobody thought of, nothing is followed but the steps, and that is told."""
+        try:
+            streams = frozenset(self._telemetry.poll())
+            self._newest_record = self._telemetry.newest() or 0.0
+            return streams, None
+        except Exception as error:
+            return frozenset(), DumpError(self._run.root / "dashboard", f"can't be followed: {unexpected(error)}")
 
     def load(self, key: StepKey, on_read: OnRead | None = None) -> Step:
         """Join a step of the last look.
@@ -100,9 +109,9 @@ class Follow:
             return step
 
     def newest(self) -> float:
-        """The time of the newest file or record, in seconds since the epoch."""
+        """The time of the newest file or record that a look found, in seconds since the epoch."""
         with self._lock:
-            return max(self._newest, self._telemetry.newest() or 0.0)
+            return max(self._newest, self._newest_record)
 
     def with_telemetry(self, ask: Callable[[Telemetry], T]) -> T:
         """What `ask` makes of the streams; it must not keep them."""

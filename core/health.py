@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from statistics import median
 
+from dumptui.core.errors import unexpected
 from dumptui.core.finding import Finding, record_of, size_of, some
 from dumptui.core.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.record import Record
@@ -45,12 +46,21 @@ def parts(run: Run, pause: Callable[[], object] = lambda: None) -> Iterator[Call
 def step_rows(
     root: Path, files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]
 ) -> list[Record]:
-    return [record_of(root, finding) for finding in read(files, missing, seen, pause)]
+    found = []
+    try:
+        for finding in read(files, missing, seen, pause):
+            found.append(record_of(root, finding))
+    except Exception as error:  # a defect or no memory: the other steps are looked at all the same
+        found.append(record_of(root, Finding("warning", f"not checked to the end: {unexpected(error)}", files.key)))
+    return found
 
 
 def stream_problems(root: Path) -> list[Record]:
     """A row for each telemetry file that is torn or can't be read: told, but no fault of the dumps."""
-    problems = Telemetry(root).problems(everything=True)
+    try:
+        problems = Telemetry(root).problems(everything=True)
+    except Exception as error:
+        problems = [(root / "dashboard", f"not checked to the end: {unexpected(error)}")]
     return [record_of(root, Finding("warning", problem, None, path)) for path, problem in problems]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import BinaryIO, Generic, TypeVar
 from dumptui.core.errors import DumpError
 from dumptui.core.jsonl import MISFIT, Chunk, Record, Tail
 
+LATEST = 253_402_300_799.0  # the end of the year 9999: a later time can't be said
 T = TypeVar("T")
 Signature = tuple[int, int, int]
 
@@ -146,5 +146,10 @@ def _times_at_an_end(file: BinaryIO, size: int, from_end: bool) -> list[float]:
 def _times(record: Record) -> Iterator[float]:
     for name in ("ts", "t0", "t1"):
         value = record.get(name)
-        if isinstance(value, (int, float)) and value != -1 and math.isfinite(value):
-            yield float(value)
+        if value != -1 and (time := time_of(value)) is not None:
+            yield time
+
+
+def time_of(value: object) -> float | None:
+    """Seconds since the epoch, if it is a time that a clock can say."""
+    return float(value) if isinstance(value, (int, float)) and abs(value) <= LATEST else None

@@ -16,7 +16,7 @@ import numpy as np
 from dumptui.core import phases
 from dumptui.core.columns import Array, Columns, Field, Schema
 from dumptui.core.jsonl import Record, Tail
-from dumptui.core.logs import Document, Log
+from dumptui.core.logs import Document, Log, time_of
 from dumptui.core.metrics import History, step_time
 from dumptui.core.phases import Attempt, Interval, Lane, Topology, Window, topology
 from dumptui.core.streams import HOUR, MEMORY, Memory, Stream
@@ -229,8 +229,7 @@ class Telemetry:
 
     @property
     def started(self) -> float | None:
-        start = self.meta.get("start_ts")
-        return float(start) if isinstance(start, (int, float)) else None
+        return time_of(self.meta.get("start_ts"))
 
     def time_range(self) -> tuple[float, float] | None:
         """From the first to the last time in dashboard/, by what stands at the ends of its files."""

@@ -17,6 +17,7 @@ Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
 MOST = 4  # a login node is shared
+ENDING_SECONDS = 1.0
 _TOGETHER = 4  # items a task: handing one out takes as long as a tenth of a small step
 _AHEAD = 4  # tasks handed out for each process: enough to keep it busy, few enough to stop at once
 
@@ -55,7 +56,7 @@ class Workers:
         for process in processes:
             process.kill()
         if manager is not None:
-            manager.join()
+            manager.join(ENDING_SECONDS)  # a process that reads from a file system that is gone can't be killed
 
 
 def make_each(function: Callable[[Asked], Answer], items: Sequence[Asked]) -> list[Answer]:

@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from dumptui.core.follow import Follow
 from dumptui.core.run import Run, StepKey
+from dumptui.core.telemetry import Telemetry
 from dumptui.tui.app import DumpTui
 from dumptui.tui.live import data_line
 from dumptui.tui.widgets.line import Line
@@ -55,6 +57,40 @@ async def live(root: Path, key: StepKey | None = None) -> AsyncIterator[tuple[Du
     async with app.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: app.loaded is not None and len(app.rollout.rows) == len(run.steps))
         yield app, pilot
+
+
+async def test_a_time_that_no_clock_can_say_leaves_the_run_followed(root: Path) -> None:
+    write(root, 0)
+    (root / "dashboard").mkdir()
+    record = json.dumps({"ts": 10**400, "length": 1})
+    (root / "dashboard" / "data_buffer.jsonl").write_text(f"{record}\n")
+    (root / "dashboard" / "meta.json").write_text(json.dumps({"start_ts": 10**400}))
+    async with live(root) as (app, pilot):
+        write(root, 1, train=False)
+        app.reader.look()
+        await until_shown(pilot, "step 1, 2 of 2", "live, data")
+
+
+async def test_a_look_that_fails_is_said_and_the_next_one_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        await until_shown(pilot, "live, data")
+
+        def fail(*_: object) -> None:
+            raise MemoryError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Follow, "look", fail)
+            app.reader.look()
+            await until_shown(pilot, "not followed: not enough memory")
+        write(root, 1)
+        app.reader.look()
+        await until_shown(pilot, "step 1, 2 of 2", "live, data")
+        with monkeypatch.context() as patch:
+            patch.setattr(Telemetry, "poll", fail)
+            write(root, 2)
+            app.reader.look()
+            await until_shown(pilot, "step 2, 3 of 3", "dashboard: can't be followed: not enough memory")
 
 
 async def test_the_selection_follows_the_newest_step_until_it_is_moved(root: Path) -> None:

@@ -114,6 +114,23 @@ def test_the_terminal_is_clean_after_every_end(demo: Path) -> None:
         assert closed.process.wait(timeout=DEADLINE) == 129
 
 
+HANG = """
+import time
+from dumptui.tui import step_reader
+step_reader.load = lambda *_: time.sleep(1000)
+"""
+
+
+def test_quitting_does_not_wait_for_a_read_that_hangs(demo: Path) -> None:
+    """Such as one from a file system that is gone."""
+    with Terminal(demo, "--no-cache", size=(80, 24), code=HANG) as terminal:
+        terminal.until("reading step 3", "? Keys")
+        terminal.press("q")
+        assert terminal.process.wait(timeout=5) == 0
+        assert terminal.end() == 0
+        terminal.assert_clean()
+
+
 # Case 27: SWE-agent/mini-swe-agent#761, Textualize/toolong#16, Textualize/textual#3506, text that a terminal obeys
 
 

@@ -9,16 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from threading import Event
+from typing import Any
 
 import pytest
 from textual.message import Message
 
-from dumptui.core import survey
+from dumptui.core import step_health, survey, telemetry
 from dumptui.core.cache import Cache
 from dumptui.core.health import health
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui.answers import Found, Loaded, Opened, Packed, Progress, Surveyed
+from dumptui.tui import step_reader, work
+from dumptui.tui.answers import Broken, Failed, Found, Loaded, Opened, Packed, Progress, Summary, Surveyed
 from dumptui.tui.reader import Reader
 from dumptui.tui.talk import Talk
 from tests.screen import DEADLINE, ROOT
@@ -127,3 +129,59 @@ def test_a_sample_that_is_opened_while_its_step_is_surveyed_gets_the_scale_too(t
         opened = posted.until(lambda one: isinstance(one, Opened))[-1]
     assert isinstance(found, Surveyed) and isinstance(opened, Opened)
     assert found.survey is opened.surveys["lp_diff"]
+
+
+# Whatever ends a task: it is answered, and costs its part ------------------------------------------------------------
+
+
+def fail(*_: object, **__: object) -> Any:
+    raise MemoryError
+
+
+def test_health_that_runs_out_of_memory_at_a_step_says_so_and_looks_at_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in range(2):
+        write_step(tmp_path, step, [sample(at) for at in range(4)], Layout(dp=2)).files[1].write_bytes(b"")
+    monkeypatch.setattr(step_health, "_coverage", lambda step, *_: fail() if step.files.key == StepKey(0) else iter(()))
+    monkeypatch.setattr(telemetry.Telemetry, "problems", fail)
+    with Posted(tmp_path) as posted:
+        posted.reader.find_health()
+        told = posted.until(lambda one: isinstance(one, Found) and one.done)
+    rows = [row for one in told if isinstance(one, Found) for row in one.rows]
+    said = {(row["step"], row["file"]) for row in rows if row["problem"] == "not checked to the end: not enough memory"}
+    assert said == {(0, None), (None, "dashboard")}
+    assert [row["step"] for row in rows if str(row["file"]).endswith(".pt")] == [0, 1]
+
+
+def test_a_step_that_can_not_be_put_together_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_step(tmp_path, 0, [sample(0)], Layout())
+    monkeypatch.setattr(step_reader.tables, "groups", fail)
+    with Posted(tmp_path) as posted:
+        posted.reader.open_step(StepKey(0))
+        failed = posted.until(lambda one: isinstance(one, Failed))[-1]
+    assert isinstance(failed, Failed) and failed.problem == "not enough memory"
+    assert failed.row["state"] == "unreadable"
+
+
+def test_a_row_that_can_not_be_made_costs_that_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in range(3):
+        write_step(tmp_path, step, [sample(0)], Layout())
+    monkeypatch.setattr(step_reader, "is_whole", lambda step: fail() if step.files.key == StepKey(1) else True)
+    with Posted(tmp_path) as posted:
+        posted.reader.scan([StepKey(step) for step in range(3)])
+        told = posted.until(lambda one: isinstance(one, Summary) and StepKey(2) in one.rows)
+    states = {key: row["state"] for one in told if isinstance(one, Summary) for key, row in one.rows.items()}
+    assert states == {StepKey(0): "ok", StepKey(1): "unreadable", StepKey(2): "ok"}
+
+
+def test_what_ends_with_an_exception_in_the_background_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_step(tmp_path, 0, [sample(0)], Layout())
+    monkeypatch.setattr(work, "loads", fail)
+    with Posted(tmp_path) as posted:
+        loaded = posted.step()
+        posted.reader.pack(loaded)
+        broken = posted.until(lambda one: isinstance(one, Broken))[-1]
+        assert isinstance(broken, Broken) and isinstance(broken.error, MemoryError)
+        posted.reader.open_talk(loaded.step, 0)
+        posted.until(lambda one: isinstance(one, Talk))

@@ -88,6 +88,20 @@ class Packed(Message):
 
 
 @dataclass
+class Unseen(Message):
+    """A live run that can't be looked at, and why; it is tried again."""
+
+    problem: str
+
+
+@dataclass
+class Broken(Message):
+    """Something that was worked out in the background ended with this, and without an answer."""
+
+    error: BaseException
+
+
+@dataclass
 class Unopened(Message):
     """A sample that can't be looked at."""
 

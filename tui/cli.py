@@ -8,11 +8,11 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from itertools import islice
-from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
 from dumptui import __version__
@@ -42,6 +42,7 @@ VIEWS = (
     "lanes",
     "keys",
 )
+ENDING_SECONDS = 1.0
 FPS = "120"
 """Paints a second at most: what a key changes in a second go, as the chart of a page, comes 8 ms later, not 17-33."""
 SAMPLE = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
@@ -71,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = with_demo(args, run_command) if args.demo else run_command(args)
         sys.stdout.flush()
+        if args.print is None:
+            leave_what_hangs(code)
         return code
     except DumpError as error:
         print(f"dumptui: {visible(str(error))}", file=sys.stderr)
@@ -80,6 +83,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+
+
+def leave_what_hangs(code: int) -> None:
+    """Python waits at its end for every thread, also for one that reads from a file system that does not answer."""
+    end = time.monotonic() + ENDING_SECONDS
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                sys.stderr.flush()
+                os._exit(code)
 
 
 def print_keys(args: argparse.Namespace) -> int:
@@ -179,7 +193,7 @@ def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], 
         steps = 6 if args.follow else 24
         write_demo(args.run, steps=steps, on_step=say_progress if sys.stderr.isatty() else None)
         if args.follow:
-            Thread(target=grow_demo, args=(args.run, steps), daemon=True).start()
+            threading.Thread(target=grow_demo, args=(args.run, steps), daemon=True).start()
         return command(args)
 
 

@@ -27,6 +27,7 @@ from textual.widget import MountError, Widget
 from textual.worker import WorkerFailed
 
 from dumptui import __version__
+from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.text import visible
 from dumptui.tui.keystrokes import TypedApp
 
@@ -134,6 +135,15 @@ class DefectApp(TypedApp):
             self._fail(pane, defect)
         else:
             self._say(f"this failed: {defect}", defect)
+
+    def say_broken(self, error: BaseException) -> None:
+        """Of what the reader worked out in the background, which has no place on the screen."""
+        if isinstance(error, (DumpError, MemoryError)):
+            text = str(error) if isinstance(error, DumpError) else unexpected(error)
+            self.notify(visible(f"not all can be shown: {text}"), severity="error", markup=False)
+        else:
+            defect = self._seen(error)
+            self._say(f"not all can be shown: {defect}", defect)
 
     def _seen(self, error: BaseException) -> Defect:
         defect = defect_of(error)

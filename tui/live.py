@@ -35,13 +35,17 @@ class Live:
         self.following = on and following
         self._ring = ring
         self._look: Look | None = None
+        self._unseen = ""  # why the run can't be looked at
         self._newest = 0.0
         self._written: set[StepKey] = set()  # since the run is followed
         self._rung: set[StepKey] = set()
 
     def grew(self, event: Grew) -> None:
-        self._look, self._newest = event.look, event.newest
+        self._look, self._newest, self._unseen = event.look, event.newest, ""
         self._written.update(event.look.changed)
+
+    def unseen(self, problem: str) -> None:
+        self._unseen = problem
 
     def moved(self, newest: bool) -> None:
         """The user chose a step, the newest or another one, or something in it."""
@@ -67,6 +71,8 @@ class Live:
         if not self.on:
             return line
         line.append(f"  +{count(newer, 'step')}" * bool(newer), "bold")
+        if self._unseen:
+            return line.append(f"  not followed: {visible(self._unseen)}", "bold")
         problem = self._look.problem if self._look is not None else None
         if problem is not None:
             return line.append(f"  {visible(Path(problem.path).name)}: {visible(problem.problem)}", "bold")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dumptui.tui.answers import Broken
 from dumptui.tui.thread import Thread
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Reader(Thread):
         follow: bool = False,
     ) -> None:
         """`workers`, made before there were threads, scan a long run beside this thread; `follow` a live run."""
-        super().__init__("reader")
+        super().__init__("reader", lambda error: post(Broken(error)))
         self._summaries = summaries
         self._post = post
         self._workers = workers

@@ -9,7 +9,7 @@ from functools import partial
 
 from textual.message import Message
 
-from dumptui.core.errors import BeingWritten
+from dumptui.core.errors import BeingWritten, DumpError, unexpected
 from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.core.step_summary import summarise
@@ -79,4 +79,6 @@ class Scan:
             self._give(key, *self._steps.row(key))
         except Abandoned:  # something was asked: this step is read again after it
             self._waiting.appendleft(key)
+        except Exception as error:  # a defect or no memory: it costs the row
+            self._give(key, self._steps.unreadable(key, DumpError(str(key), unexpected(error))), False)
         self._thread.soon(self._next)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dumptui.core import tables
-from dumptui.core.errors import DumpError
+from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.follow import Follow
 from dumptui.core.groups import ranked
 from dumptui.core.join import Step, load
@@ -85,4 +85,4 @@ class StepReader:
         except (Abandoned, DumpError):
             raise
         except Exception as error:
-            raise DumpError(str(key), f"can't be shown: {type(error).__name__}: {error}") from error
+            raise DumpError(str(key), f"can't be shown: {unexpected(error)}") from error

@@ -11,7 +11,7 @@ from dumptui.core import garbage
 from dumptui.core.cache import Cache
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.tui.answers import Failed, Grew, Loaded, Progress, Summary
+from dumptui.tui.answers import Broken, Failed, Grew, Loaded, Progress, Summary, Unseen
 from dumptui.tui.headline import headline, window_title
 from dumptui.tui.live import POLL, Live
 from dumptui.tui.panes.rollout import RolloutPane
@@ -224,6 +224,15 @@ class StepsApp(TerminalApp):
         if self.loaded is not None and self.wanted in (*look.changed, *look.waiting):
             self.reader.open_step(self.wanted)  # what is on screen stays there until it is read
         self.show_where()
+
+    @on(Unseen)
+    def _run_unseen(self, event: Unseen) -> None:
+        self.live.unseen(event.problem)
+        self.show_where()
+
+    @on(Broken)
+    def _part_broken(self, event: Broken) -> None:
+        self.say_broken(event.error)
 
     def show_where(self) -> None:
         line = headline(self.run_, self.wanted, self.rollout.rows.get(self.wanted))

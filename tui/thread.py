@@ -19,16 +19,18 @@ NAP = 0.002
 TURN = 0.0005
 
 
-class Abandoned(Exception):
-    """What was being read is no longer wanted."""
+class Abandoned(BaseException):
+    """What was being read is no longer wanted. It passes what catches an Exception, as that would be a defect."""
 
 
 class Thread:
     """Calls wait in a queue; a wish is a call that is left undone when another one is made before it has begun."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, failed: Callable[[BaseException], object] = lambda error: None) -> None:
+        """`failed` is told, in the thread, of what a call raised that nobody waits for."""
         sys.setswitchinterval(TURN)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._failed = failed
         self._wish = 0  # counts the wishes
         self._served = 0  # the one that was begun last; of the thread alone
         self._held_until = 0.0
@@ -46,7 +48,16 @@ class Thread:
     def soon(self, call: Callable[..., None], *args: object) -> None:
         """When all that was asked before is done."""
         with contextlib.suppress(RuntimeError):  # closed meanwhile
-            self._pool.submit(call, *args)
+            self._pool.submit(self._call, call, *args)
+
+    def _call(self, call: Callable[..., None], *args: object) -> None:
+        try:
+            call(*args)
+        except Abandoned:
+            pass
+        except BaseException as error:  # a panic of a library in Rust is no Exception
+            if not self.closed:
+                self._failed(error)
 
     def hold(self, seconds: float) -> None:
         """What can wait does so, as somebody goes on asking: the next wish would have to wait until it can be left."""

@@ -13,7 +13,7 @@ import numpy as np
 from textual.message import Message
 
 from dumptui.core.distribution import Distribution, distributions
-from dumptui.core.errors import DumpError
+from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.follow import Follow
 from dumptui.core.health import parts, stream_problems
 from dumptui.core.join import Step
@@ -31,6 +31,7 @@ from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import SampleView, view_sample
 from dumptui.core.workers import Workers
 from dumptui.tui.answers import (
+    Broken,
     Compared,
     Failed,
     Found,
@@ -42,6 +43,7 @@ from dumptui.tui.answers import (
     Progress,
     Surveyed,
     Unopened,
+    Unseen,
 )
 from dumptui.tui.facts import read_facts
 from dumptui.tui.markdown import draw
@@ -92,6 +94,8 @@ class Work:
         except DumpError as error:
             problem = f"{Path(error.path).name}: {error.problem}"  # a whole path would leave no room for the reason
             self._post(Failed(key, problem, self._steps.unreadable(key, error)))
+        except BaseException as error:  # a defect, no memory, or a panic of a library: it costs the step
+            self._post(Failed(key, told(error), self._steps.unreadable(key, DumpError(str(key), told(error)))))
 
     def forget(self) -> None:
         """Of the steps that were read: what counts as the reward is another entry."""
@@ -117,7 +121,7 @@ class Work:
             message = answer()
         except Abandoned:
             return
-        except Exception as error:
+        except BaseException as error:
             message = Unopened(f"{failed}: {told(error)}")
         self._post(message)
         self._answered = time.monotonic()
@@ -174,6 +178,8 @@ class Work:
             self._post(Hits(view, pattern, find(view.texts, pattern)))
         except DumpError as error:
             self._post(Hits(view, pattern, [], error.problem))
+        except Exception as error:
+            self._post(Hits(view, pattern, [], told(error)))
 
     def words(self) -> Vocabulary | None:
         """What token ids mean, read at the first call."""
@@ -225,20 +231,25 @@ class Work:
         except StopIteration:
             self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
         except Exception as error:  # a file that changed meanwhile, or a defect: what was found is shown
+            self._post(Broken(error))
             self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
-            self._post(Unopened(f"the columns of the step can't all be read: {type(error).__name__}: {error}"))
 
     # The whole run ---------------------------------------------------------------------------------------------
 
     def look(self) -> None:
         assert self._follow is not None
-        look = self._follow.look()
+        try:
+            look, newest = self._follow.look(), self._follow.newest()
+        except Exception as error:
+            self._told = None  # the next one that succeeds is told
+            self._post(Unseen(told(error)))
+            return
         problem = "" if look.problem is None else str(look.problem)
         if not look.anything and problem == self._told:
             return
         self._told = problem
         self._steps.summaries.run = look.run
-        self._post(Grew(look, self._follow.newest()))
+        self._post(Grew(look, newest))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
     def find_health(self) -> None:
@@ -261,9 +272,9 @@ class Work:
             self._go_on(self._health_next, waiting)
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """A DumpError says all there is to say; of a defect its type is the first thing to know."""
-    return str(error) if isinstance(error, DumpError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, DumpError) else unexpected(error)
 
 
 def flow_of(view: SampleView) -> Flow:
