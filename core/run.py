@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from dumptui.core.errors import BeingWritten, DumpError, NoDump
+from dumptui.core.errors import BeingWritten, DumpError, NoDump, NothingYet
 
 T = TypeVar("T")
 
@@ -121,7 +121,7 @@ class Run:
         for name, place in places.items():
             run._list(run.root / name, place, entries or list_folder)
         if not run.steps:
-            raise next(iter(run.problems), None) or DumpError(
+            raise next(iter(run.problems), None) or NothingYet(
                 run.root, "holds no dump: no rollout_data/N.pt or train_data/N_RANK.pt in it"
             )
         run._sort()
@@ -201,7 +201,7 @@ def list_names(folder: Path) -> set[str]:
     try:
         return set(past_stale(lambda: os.listdir(folder)))
     except FileNotFoundError:
-        raise DumpError(folder, "no such folder") from None
+        raise NothingYet(folder, "no such folder") from None
     except NotADirectoryError:
         raise DumpError(folder, "not a folder") from None
     except OSError as error:
