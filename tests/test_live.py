@@ -22,7 +22,7 @@ from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.live import data_line
 from dumptui.tui.widgets.line import Line
-from tests.screen import DEADLINE, ROOT, Terminal, press, text, until, until_shown
+from tests.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown
 from tests.writer import Layout, sample, write_step
 
 LAYOUT = Layout(dp=2)
@@ -231,6 +231,75 @@ async def test_a_half_written_step_is_waited_for(root: Path, tmp_path: Path) -> 
         path.write_bytes(whole)
         app.reader.look()
         await until_shown(pilot, "step 1, 2 of 2", "4 samples")
+
+
+def pieces(content: bytes) -> list[bytes]:
+    """What a reader finds of a file that is written slowly, the whole of it last."""
+    return [content[:length] for length in (0, 100, len(content) // 2, len(content) - 30, len(content))]
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["the only step", "a step that is asked for"])
+async def test_a_selected_step_that_was_half_written_is_shown_once_it_is_whole(root: Path, before: int) -> None:
+    for step in range(before + 1):
+        write(root, step, mirror=False, train=False)
+    path = root / "rollout_data" / f"{before}.pt"
+    *halves, whole = pieces(path.read_bytes())
+    path.write_bytes(halves[0])
+    app = DumpTui(Run.open(root), StepKey(before) if before else None, follow=True)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until_shown(pilot, f"step {before}: can't be shown", "still being written")
+        for half in halves[1:]:
+            path.write_bytes(half)
+            app.reader.look()
+            await until_shown(pilot, "can't be shown", "still being written")
+        path.write_bytes(whole)
+        app.reader.look()
+        await until_shown(pilot, f"step {before}, {before + 1} of {before + 1}", "4 samples in 1 group")
+        assert "can't be shown" not in text(app) and app.rollout.table.row_count == 4
+        write(root, before)
+        app.reader.look()
+        await until(pilot, lambda: app.loaded is not None and app.loaded.step.trained == 4)
+
+
+@pytest.mark.parametrize(("keys", "there"), [("", "4 samples in 1 group"), ("enter", "lp_diff against position")])
+async def test_a_step_that_is_written_anew_while_its_sample_is_open_comes_back_at_the_sample(
+    root: Path, keys: str, there: str
+) -> None:
+    write(root, 0, mirror=False, age=3600)
+    write(root, 1, mirror=False, age=3600)
+    async with live(root, StepKey(0)) as (app, pilot):
+        await press(pilot, "enter", "down", "down", *filter(None, [keys]))
+        await until_shown(pilot, "sample 2 ·" if keys else "> ", there)
+        if keys:
+            await press(pilot, "right", "right")
+        token = app.tokens.token
+        again = [sample(at, group_index=0, seed=50 + at) for at in range(4)]
+        write_step(root, 0, again, LAYOUT, mirror=False, age=0)
+        path = root / "rollout_data" / "0.pt"
+        *halves, whole = pieces(path.read_bytes())
+        for half in halves:
+            path.write_bytes(half)
+            app.reader.look()
+            await until(pilot, lambda: app.failed)
+            assert "still being written" in await still(pilot)
+        path.write_bytes(whole)
+        app.reader.look()
+        await until_shown(pilot, "sample 2 ·" if keys else "> ", there)
+        assert app.rollout.current == 2 and app.loaded is not None
+        assert app.loaded.step.samples[2].tokens.tolist() == again[2]["tokens"]
+        assert not keys or app.tokens.token == token
+
+
+async def test_a_step_that_was_left_unread_stays_so(root: Path) -> None:
+    write(root, 0, train=False)
+    async with live(root) as (app, pilot):
+        app.announce(StepKey(0))
+        await press(pilot, "escape")
+        await until_shown(pilot, "left unread")
+        write(root, 0)
+        app.reader.look()
+        await until(pilot, lambda: app.rollout.rows[StepKey(0)]["train_samples"] == 4)
+        assert "left unread" in await still(pilot)
 
 
 @contextmanager

@@ -51,6 +51,8 @@ class StepsApp(TerminalApp):
         self.run_ = run
         self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
         self.loaded: Loaded | None = None
+        self.failed = False
+        """The step that is wanted can't be shown as it is."""
         self.live = Live(follow, key is None, bell)
         newest, *older = sorted(run.steps, key=age)
         self.wanted = key or newest
@@ -98,7 +100,7 @@ class StepsApp(TerminalApp):
 
     def announce(self, key: StepKey) -> None:
         """Say what will be read."""
-        self.wanted, self.loaded = key, None
+        self.wanted, self.loaded, self.failed = key, None, False
         with self.prevent(Table.Highlighted):
             self.rollout.select_step(key)
         self.wait.begin(f"reading {key}")
@@ -165,7 +167,7 @@ class StepsApp(TerminalApp):
         self.wait.end()
         self.others = []
         again = self.loaded is not None and self.loaded.key == event.key
-        self.loaded = event
+        self.loaded, self.failed = event, False
         self._show_title(event.row)
         self.show_where()
         self.show(event, again, waited)
@@ -177,6 +179,7 @@ class StepsApp(TerminalApp):
         if event.key == self.wanted and not self._try_another():
             self.wait.end()
             self.show_failure(event.problem)
+            self.loaded, self.failed = None, True
             self.show_where()
             self._go_along(self.rollout.rows)
 
@@ -221,7 +224,7 @@ class StepsApp(TerminalApp):
             self.rollout.grow(list(look.run.steps))
         if self.wanted in look.gone and self.live.following:
             return self.open_step(max(self.rollout.like(self.wanted), default=self.newest))
-        if self.loaded is not None and self.wanted in (*look.changed, *look.waiting):
+        if (self.loaded is not None or self.failed) and self.wanted in (*look.changed, *look.waiting):
             self.reader.open_step(self.wanted)  # what is on screen stays there until it is read
         self.show_where()
 
