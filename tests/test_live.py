@@ -142,6 +142,32 @@ async def test_a_step_that_is_written_anew_is_reloaded_where_it_is_open(root: Pa
         await until_shown(pilot, "lp_diff against position")
 
 
+def age(root: Path, step: int, seconds: float) -> None:
+    then = time.time() - seconds
+    for path in [*root.rglob(f"{step}.pt"), *root.rglob(f"{step}_*.pt")]:
+        os.utime(path, (then, then))
+
+
+async def test_a_run_begun_again_in_its_folder_is_followed_from_its_new_first_step(root: Path) -> None:
+    for step in range(4):
+        write(root, step, age=7200 - 60 * step)
+    async with live(root) as (app, pilot):
+        await until_shown(pilot, "step 3, 4 of 4", "live, data")
+        for step in range(2):
+            write_step(root, step, [sample(at, seed=90 + at) for at in range(4)], LAYOUT, age=0)
+            age(root, step, 100 - 30 * step)
+            app.reader.look()
+            await until_shown(pilot, f"step {step}, {step + 1} of 4", "4 samples")
+            assert "newer" not in text(app) and "+" not in text(app).split("\n")[0]
+        await press(pilot, "k", "k")
+        await until_shown(pilot, "step 3, 4 of 4  of an earlier attempt", "+2 steps")
+        await press(pilot, "F")
+        await until_shown(pilot, "step 1, 2 of 4")
+    app = DumpTui(Run.open(root))
+    async with app.run_test(size=(120, 30)) as pilot:  # one lands there too
+        await until_shown(pilot, "step 1, 2 of 4", "4 samples")
+
+
 async def test_a_step_that_comes_while_another_is_read_is_gone_to_after_it(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +352,45 @@ def test_followed_steps_are_printed_as_they_complete(root: Path, number: signal.
         process.send_signal(number)
         assert process.wait(DEADLINE) == code
         assert process.stderr.read() == b""
+
+
+def test_a_step_comes_again_marked_when_it_was_written_anew_or_more_of_it_is_there(root: Path) -> None:
+    for step in range(3):
+        write(root, step, age=3600 - 60 * step)
+    with printing(root, "--json") as process:
+
+        def told() -> tuple[int, int | None, str | None]:
+            row = next_line(process.stdout)
+            return row["step"], row["train_samples"], row["again"]
+
+        assert [told() for _ in range(3)] == [(0, 4, None), (1, 4, None), (2, 4, None)]
+        again = [sample(at, seed=70 + at) for at in range(4)]
+        write_step(root, 0, again, LAYOUT, age=0)  # the run is begun again
+        assert told() == (0, 4, "rewritten")
+        whole = write_step(root, 3, [sample(at) for at in range(4)], LAYOUT, age=0).files[1].read_bytes()
+        (root / "train_data" / "3_1.pt").write_bytes(whole[:-50])
+        write(root, 4, age=0)
+        assert [told() for _ in range(2)] == [(3, 2, None), (4, 4, None)]
+        (root / "train_data" / "3_1.pt").write_bytes(whole)
+        assert told() == (3, 4, "updated")
+        path = root / "rollout_data" / "5.pt"
+        path.write_bytes(b"")
+        write(root, 6, age=0)
+        assert [told() for _ in range(2)] == [(5, None, None), (6, 4, None)]
+        write(root, 5, age=0)
+        assert told() == (5, 4, "rewritten")
+
+
+def test_a_step_that_is_printed_is_not_printed_again_for_what_changes_nothing_of_it(root: Path) -> None:
+    write(root, 0)
+    with printing(root, "--csv") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().decode().rstrip().endswith(",reason,again")
+        assert process.stdout.readline().decode().startswith("0,")
+        for path in (root / "train_data" / "0_0.pt", root / "dashboard_columns" / "rollout_0.parquet"):
+            os.utime(path)
+        write(root, 1, mirror=False)
+        assert process.stdout.readline().decode().startswith("1,")
 
 
 @pytest.mark.parametrize(("form", "heading"), [("--csv", "step,evaluation,samples,"), (None, "step    evaluation")])

@@ -100,7 +100,7 @@ def table(request: Request) -> tuple[StepKey, list[Record]]:
     if request.key is not None:
         return request.key, request.summaries.samples(request.key)
     problem: DumpError | None = None
-    for key in views.newest_first(request.run):
+    for key in request.run.newest_first:
         try:
             rows = request.summaries.samples(key)
         except DumpError as error:
