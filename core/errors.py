@@ -27,6 +27,10 @@ class NoDump(DumpError):
     """The file is whole and can be read, but holds something else than its name says."""
 
 
+class NothingYet(DumpError):
+    """A folder that is missing or holds no dump: a run that begins may change that."""
+
+
 class BeingWritten(DumpError):
     """A young file that is not whole yet: worth another try in a moment."""
 

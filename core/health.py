@@ -82,6 +82,7 @@ def listed(run: Run, missing: dict[StepKey, Ranks]) -> Iterator[Finding]:
     yield from _changed_ranks(run)
     yield from _odd_sizes(steps)
     yield from _stale(steps)
+    yield from _earlier(run)
 
 
 def _other_files(run: Run) -> Iterator[Finding]:
@@ -156,3 +157,14 @@ def _stale(steps: Sequence[StepFiles]) -> Iterator[Finding]:
         return
     for files in stale:
         yield Finding("warning", EARLIER_ATTEMPT, files.key)
+
+
+def _earlier(run: Run) -> Iterator[Finding]:
+    if not run.earlier:
+        return
+    evals = [key.step for key in run.earlier if key.evaluation]
+    trained = [key.step for key in run.earlier if not key.evaluation]
+    said = [in_words(numbers, noun) for numbers, noun in ((trained, "step"), (evals, "eval")) if numbers]
+    verb = "is" if len(run.earlier) == 1 else "are"
+    newest = f"older than {run.newest_first[0]}, which was written last"
+    yield Finding("warning", f"{' and '.join(said)} {verb} of an earlier attempt of the run: {newest}")

@@ -99,7 +99,7 @@ def _first_run(ranks: Sequence[int]) -> int:
     return sum(rank == ranks[0] + at for at, rank in enumerate(ranks))
 
 
-def in_words(ranks: Iterable[int]) -> str:
+def in_words(ranks: Iterable[int], noun: str = "rank") -> str:
     """1, 2, 3 and 7 as "ranks 1-3, 7"."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
@@ -108,4 +108,4 @@ def in_words(ranks: Iterable[int]) -> str:
         else:
             runs.append([rank])
     text = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"rank {text}" if text.isdecimal() else f"ranks {text}"
+    return f"{noun} {text}" if text.isdecimal() else f"{noun}s {text}"

@@ -8,10 +8,12 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from dumptui.core.errors import BeingWritten, DumpError, NoDump
+from dumptui.core.attempts import CLOCKS, earlier_steps
+from dumptui.core.errors import BeingWritten, DumpError, NoDump, NothingYet
 
 T = TypeVar("T")
 
@@ -26,8 +28,6 @@ _TRAJECTORY = re.compile(rf"(eval_)?{_NUMBER}\.jsonl")
 YOUNG = 60.0
 # A file server's clock may be ahead of ours, but not by more than the 5 minutes that Kerberos puts up with.
 SKEW = 300.0
-# Training takes longer than this many seconds, and clocks of two nodes differ by less.
-CLOCKS = 10.0
 
 
 class StepKey(NamedTuple):
@@ -78,6 +78,13 @@ class StepFiles:
         yield from (entry for _, entry in self.shards)
 
     @property
+    def begun(self) -> float | None:
+        """When the step was written: the rollout file comes first."""
+        if self.rollout is not None:
+            return self.rollout.mtime
+        return max((entry.mtime for entry in self.entries()), default=None)
+
+    @property
     def outdated(self) -> bool:
         """Whether a train file is older than the rollout file it is written after: then it is of an earlier attempt,
         or the files were copied without their times.
@@ -92,6 +99,7 @@ class Run:
 
     `steps` are by number, an eval after the train step of its number. `strays` are files whose names mean nothing
     here, `leftovers` what earlier attempts of the run moved away, `problems` the sub-folders that can't be listed.
+    `earlier` are the steps that an earlier attempt left beyond where the present one has come to.
     """
 
     root: Path
@@ -99,6 +107,7 @@ class Run:
     strays: list[Path] = field(default_factory=list)
     leftovers: list[Path] = field(default_factory=list)
     problems: list[DumpError] = field(default_factory=list)
+    earlier: frozenset[StepKey] = frozenset()
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], entries: Callable[[Path], list[Entry]] | None = None) -> Run:
@@ -121,7 +130,7 @@ class Run:
         for name, place in places.items():
             run._list(run.root / name, place, entries or list_folder)
         if not run.steps:
-            raise next(iter(run.problems), None) or DumpError(
+            raise next(iter(run.problems), None) or NothingYet(
                 run.root, "holds no dump: no rollout_data/N.pt or train_data/N_RANK.pt in it"
             )
         run._sort()
@@ -136,6 +145,16 @@ class Run:
             raise DumpError(self.root, f"no {key}: {has}")
         return self.steps[key]
 
+    @cached_property
+    def newest_first(self) -> list[StepKey]:
+        """Train steps before evals, those of the present attempt first: where to look for one to show."""
+        return sorted(self.steps, key=lambda key: (key.evaluation, key in self.earlier, -key.step))
+
+    @cached_property
+    def ages(self) -> dict[StepKey, int]:
+        """The place of each step in that order: the newer the smaller."""
+        return {key: age for age, key in enumerate(self.newest_first)}
+
     @property
     def tokenizer(self) -> Path:
         return self.root / "tokenizer" / "tokenizer.json"
@@ -148,6 +167,7 @@ class Run:
 
     def _sort(self) -> None:
         self.steps = dict(sorted(self.steps.items()))
+        self.earlier = earlier_steps(self.steps)
         self.strays.sort()
         for files in self.steps.values():
             files.shards.sort(key=lambda shard: (shard[0] is not None, shard[0] or 0))
@@ -201,7 +221,7 @@ def list_names(folder: Path) -> set[str]:
     try:
         return set(past_stale(lambda: os.listdir(folder)))
     except FileNotFoundError:
-        raise DumpError(folder, "no such folder") from None
+        raise NothingYet(folder, "no such folder") from None
     except NotADirectoryError:
         raise DumpError(folder, "not a folder") from None
     except OSError as error:

@@ -22,15 +22,10 @@ from dumptui.core.values import as_text, preview
 EXACT = frozenset(("float32", "float64"))
 
 
-def newest_first(run: Run) -> list[StepKey]:
-    """Train steps before evals, the newest first: where to look for one to show."""
-    return sorted(run.steps, key=lambda key: (not key.evaluation, key.step), reverse=True)
-
-
 def newest(run: Run) -> Step:
     """The newest train step that can be read and has samples, else the newest such eval step."""
     problem: DumpError | None = None
-    for key in newest_first(run):
+    for key in run.newest_first:
         try:
             step = load(run.steps[key])
         except DumpError as error:

@@ -293,7 +293,8 @@ def test_train_files_of_an_earlier_attempt(tmp_path: Path) -> None:
         write(tmp_path, step)
     set_age(tmp_path / "rollout_data/1.pt", 600)
     problem = "train files are older than the rollout file: of an earlier attempt"
-    assert said(tmp_path) == [(1, None, "warning", problem)]
+    begun_again = "step 2 is of an earlier attempt of the run: older than step 1, which was written last"
+    assert said(tmp_path) == [(1, None, "warning", problem), (None, None, "warning", begun_again)]
 
 
 def test_a_copy_that_lost_the_times_is_no_earlier_attempt(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dumptui.core.telemetry import Telemetry
 from dumptui.tui.app import DumpTui
 from dumptui.tui.live import data_line
 from dumptui.tui.widgets.line import Line
-from tests.screen import DEADLINE, ROOT, Terminal, press, text, until, until_shown
+from tests.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown
 from tests.writer import Layout, sample, write_step
 
 LAYOUT = Layout(dp=2)
@@ -178,6 +178,32 @@ async def test_a_step_that_is_written_anew_is_reloaded_where_it_is_open(root: Pa
         await until_shown(pilot, "lp_diff against position")
 
 
+def age(root: Path, step: int, seconds: float) -> None:
+    then = time.time() - seconds
+    for path in [*root.rglob(f"{step}.pt"), *root.rglob(f"{step}_*.pt")]:
+        os.utime(path, (then, then))
+
+
+async def test_a_run_begun_again_in_its_folder_is_followed_from_its_new_first_step(root: Path) -> None:
+    for step in range(4):
+        write(root, step, age=7200 - 60 * step)
+    async with live(root) as (app, pilot):
+        await until_shown(pilot, "step 3, 4 of 4", "live, data")
+        for step in range(2):
+            write_step(root, step, [sample(at, seed=90 + at) for at in range(4)], LAYOUT, age=0)
+            age(root, step, 100 - 30 * step)
+            app.reader.look()
+            await until_shown(pilot, f"step {step}, {step + 1} of 4", "4 samples")
+            assert "newer" not in text(app) and "+" not in text(app).split("\n")[0]
+        await press(pilot, "k", "k")
+        await until_shown(pilot, "step 3, 4 of 4  of an earlier attempt", "+2 steps")
+        await press(pilot, "F")
+        await until_shown(pilot, "step 1, 2 of 4")
+    app = DumpTui(Run.open(root))
+    async with app.run_test(size=(120, 30)) as pilot:  # one lands there too
+        await until_shown(pilot, "step 1, 2 of 4", "4 samples")
+
+
 async def test_a_step_that_comes_while_another_is_read_is_gone_to_after_it(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +295,75 @@ async def test_a_half_written_step_is_waited_for(root: Path, tmp_path: Path) -> 
         await until_shown(pilot, "step 1, 2 of 2", "4 samples")
 
 
+def pieces(content: bytes) -> list[bytes]:
+    """What a reader finds of a file that is written slowly, the whole of it last."""
+    return [content[:length] for length in (0, 100, len(content) // 2, len(content) - 30, len(content))]
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["the only step", "a step that is asked for"])
+async def test_a_selected_step_that_was_half_written_is_shown_once_it_is_whole(root: Path, before: int) -> None:
+    for step in range(before + 1):
+        write(root, step, mirror=False, train=False)
+    path = root / "rollout_data" / f"{before}.pt"
+    *halves, whole = pieces(path.read_bytes())
+    path.write_bytes(halves[0])
+    app = DumpTui(Run.open(root), StepKey(before) if before else None, follow=True)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until_shown(pilot, f"step {before}: can't be shown", "still being written")
+        for half in halves[1:]:
+            path.write_bytes(half)
+            app.reader.look()
+            await until_shown(pilot, "can't be shown", "still being written")
+        path.write_bytes(whole)
+        app.reader.look()
+        await until_shown(pilot, f"step {before}, {before + 1} of {before + 1}", "4 samples in 1 group")
+        assert "can't be shown" not in text(app) and app.rollout.table.row_count == 4
+        write(root, before)
+        app.reader.look()
+        await until(pilot, lambda: app.loaded is not None and app.loaded.step.trained == 4)
+
+
+@pytest.mark.parametrize(("keys", "there"), [("", "4 samples in 1 group"), ("enter", "lp_diff against position")])
+async def test_a_step_that_is_written_anew_while_its_sample_is_open_comes_back_at_the_sample(
+    root: Path, keys: str, there: str
+) -> None:
+    write(root, 0, mirror=False, age=3600)
+    write(root, 1, mirror=False, age=3600)
+    async with live(root, StepKey(0)) as (app, pilot):
+        await press(pilot, "enter", "down", "down", *filter(None, [keys]))
+        await until_shown(pilot, "sample 2 ·" if keys else "> ", there)
+        if keys:
+            await press(pilot, "right", "right")
+        token = app.tokens.token
+        again = [sample(at, group_index=0, seed=50 + at) for at in range(4)]
+        write_step(root, 0, again, LAYOUT, mirror=False, age=0)
+        path = root / "rollout_data" / "0.pt"
+        *halves, whole = pieces(path.read_bytes())
+        for half in halves:
+            path.write_bytes(half)
+            app.reader.look()
+            await until(pilot, lambda: app.failed)
+            assert "still being written" in await still(pilot)
+        path.write_bytes(whole)
+        app.reader.look()
+        await until_shown(pilot, "sample 2 ·" if keys else "> ", there)
+        assert app.rollout.current == 2 and app.loaded is not None
+        assert app.loaded.step.samples[2].tokens.tolist() == again[2]["tokens"]
+        assert not keys or app.tokens.token == token
+
+
+async def test_a_step_that_was_left_unread_stays_so(root: Path) -> None:
+    write(root, 0, train=False)
+    async with live(root) as (app, pilot):
+        app.announce(StepKey(0))
+        await press(pilot, "escape")
+        await until_shown(pilot, "left unread")
+        write(root, 0)
+        app.reader.look()
+        await until(pilot, lambda: app.rollout.rows[StepKey(0)]["train_samples"] == 4)
+        assert "left unread" in await still(pilot)
+
+
 @contextmanager
 def printing(root: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "dumptui", str(root), "--follow", "--print", "steps", *words]
@@ -293,6 +388,45 @@ def test_followed_steps_are_printed_as_they_complete(root: Path, number: signal.
         process.send_signal(number)
         assert process.wait(DEADLINE) == code
         assert process.stderr.read() == b""
+
+
+def test_a_step_comes_again_marked_when_it_was_written_anew_or_more_of_it_is_there(root: Path) -> None:
+    for step in range(3):
+        write(root, step, age=3600 - 60 * step)
+    with printing(root, "--json") as process:
+
+        def told() -> tuple[int, int | None, str | None]:
+            row = next_line(process.stdout)
+            return row["step"], row["train_samples"], row["again"]
+
+        assert [told() for _ in range(3)] == [(0, 4, None), (1, 4, None), (2, 4, None)]
+        again = [sample(at, seed=70 + at) for at in range(4)]
+        write_step(root, 0, again, LAYOUT, age=0)  # the run is begun again
+        assert told() == (0, 4, "rewritten")
+        whole = write_step(root, 3, [sample(at) for at in range(4)], LAYOUT, age=0).files[1].read_bytes()
+        (root / "train_data" / "3_1.pt").write_bytes(whole[:-50])
+        write(root, 4, age=0)
+        assert [told() for _ in range(2)] == [(3, 2, None), (4, 4, None)]
+        (root / "train_data" / "3_1.pt").write_bytes(whole)
+        assert told() == (3, 4, "updated")
+        path = root / "rollout_data" / "5.pt"
+        path.write_bytes(b"")
+        write(root, 6, age=0)
+        assert [told() for _ in range(2)] == [(5, None, None), (6, 4, None)]
+        write(root, 5, age=0)
+        assert told() == (5, 4, "rewritten")
+
+
+def test_a_step_that_is_printed_is_not_printed_again_for_what_changes_nothing_of_it(root: Path) -> None:
+    write(root, 0)
+    with printing(root, "--csv") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().decode().rstrip().endswith(",reason,again")
+        assert process.stdout.readline().decode().startswith("0,")
+        for path in (root / "train_data" / "0_0.pt", root / "dashboard_columns" / "rollout_0.parquet"):
+            os.utime(path)
+        write(root, 1, mirror=False)
+        assert process.stdout.readline().decode().startswith("1,")
 
 
 @pytest.mark.parametrize(("form", "heading"), [("--csv", "step,evaluation,samples,"), (None, "step    evaluation")])

@@ -65,7 +65,7 @@ def test_a_followed_run_of_200_steps(tmp_path: Path) -> None:
         assert_all_there(root, written)
         follow.look()
         assert follow.with_telemetry(records) == records(Telemetry(root))
-        assert printed.until(len(written["steps"])) == sorted(written["steps"])
+        printed.until(written["steps"])
 
 
 def wait_for(path: Path) -> None:
@@ -108,13 +108,16 @@ class Lines:
         command = [sys.executable, "-m", "dumptui", str(root), "--follow", "--print", "steps", "--json"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
-    def until(self, count: int) -> list[str]:
-        """The names of so many steps, as they were printed; then it is ended."""
+    def until(self, steps: dict[str, Any]) -> None:
+        """The last row of each step is what was written of it, and all but the first are marked; then it is ended."""
         assert self._process.stdout is not None
-        rows = [json.loads(self._process.stdout.readline()) for _ in range(count)]
+        last: dict[str, dict[str, Any]] = {}
+        while {step: {key: last[step][key] for key in row} for step, row in steps.items() if step in last} != steps:
+            row = json.loads(self._process.stdout.readline())
+            assert (row["again"] is None) == (name(row) not in last)
+            last[name(row)] = row
         self._process.terminate()
         assert self._process.stdout.read() == "" and self._process.wait(DEADLINE) == -signal.SIGTERM
-        return sorted(name(row) for row in rows)
 
 
 def name(row: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ from dumptui.tui.memory import Memory
 from dumptui.tui.pair_app import PairApp
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved
+from dumptui.tui.place import here
 from dumptui.tui.sample_app import SAMPLE_PANES
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
@@ -227,6 +228,9 @@ class DumpTui(PairApp):
                 self.open_sample(self._position, self._opening if waited else self.pane)
 
     def show_failure(self, problem: str) -> None:
+        if self.loaded is not None:  # its files are being written anew: the place is gone to again once they are there
+            place = here(self)
+            self._asked_sample, self._asked_place = place.sample, place
         with self.renewing(self.rollout):
             self.rollout.show_failure(self.wanted, problem)
         with self.renewing(self.batch):

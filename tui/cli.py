@@ -213,29 +213,67 @@ def say_progress(done: int, steps: int) -> None:
 
 def run_command(args: argparse.Namespace) -> int:
     from dumptui.core.cache import Cache, cache_folder
-    from dumptui.core.run import Run
     from dumptui.core.summaries import Summaries
 
-    run = Run.open(args.run)
+    if args.print is None:
+        check_terminal()
+    run = open_run(args)
+    if isinstance(run, int):
+        return run
+    key = step_key(args)
+    if key is not None:
+        run.files(key)  # or there is none to show
     summaries = Summaries(run, Cache(run.root, None if args.no_cache else cache_folder()), args.reward_key)
     if args.print is None:
         return start_screen(run, summaries, args)
-    from dumptui.tui.printing import Request, print_view
+    from dumptui.tui.printing import Request, check_sample, print_view
 
     garbage.collect_from_here()
-    return print_view(Request(run, summaries, step_key(args), args))
+    request = Request(run, summaries, key, args)
+    check_sample(request)
+    return print_view(request)
+
+
+def open_run(args: argparse.Namespace) -> Run | int:
+    """The run or, of one that was waited for in vain, the exit code. Raises DumpError."""
+    from pathlib import Path
+
+    from dumptui.core.run import Run
+
+    root = Path(args.run)
+    try:
+        return Run.open(root)
+    except DumpError as error:
+        from dumptui.core.nearby import with_suggestion
+
+        problem = with_suggestion(error, root)
+    if not args.follow:
+        raise problem
+    from dumptui.tui.waiting import WaitingApp, is_worth_waiting, wait_in_print
+
+    if not is_worth_waiting(problem):
+        raise problem
+    if args.print is not None:
+        return wait_in_print(root, step_key(args))
+    from dumptui.tui.themes import begin_with_theme
+
+    app = WaitingApp(root, step_key(args))
+    begin_with_theme(app)
+    app.run()
+    return app.found or app.return_code or 0
+
+
+def check_terminal() -> None:
+    columns, lines = os.get_terminal_size(sys.stderr.fileno())
+    if columns < 40 or lines < 10:
+        raise DumpError("terminal", f"{columns}x{lines} is too small, at least 40x10 are needed")
 
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
     from dumptui.core.state import State
     from dumptui.core.summaries import WORTH_WORKERS
 
-    columns, lines = os.get_terminal_size(sys.stderr.fileno())
-    if columns < 40 or lines < 10:
-        raise DumpError("terminal", f"{columns}x{lines} is too small, at least 40x10 are needed")
     key = step_key(args)
-    if key is not None:
-        run.files(key)  # or there is none to open
     workers = None
     unknown = (key for key in run.steps if summaries.known(key) is None)
     if len(list(islice(unknown, WORTH_WORKERS))) == WORTH_WORKERS:  # no more are counted: that takes 0.1 s of 5,000

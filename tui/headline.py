@@ -16,6 +16,7 @@ def headline(run: Run, key: StepKey, row: Record | None) -> Text:
         return Text().append(f"{key}, whose files are gone", "bold")
     like = [one for one in run.steps if one.evaluation == key.evaluation]
     text = Text().append(str(key), "bold").append(f", {like.index(key) + 1} of {len(like)}")
+    text.append("  of an earlier attempt" * (key in run.earlier), "bold")
     if row is None:
         return text
     if row["samples"] is None:

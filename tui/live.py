@@ -57,13 +57,14 @@ class Live:
         self._rung |= bad
         return self._ring and bool(bad)
 
-    def step_to_open(self, rows: Mapping[StepKey, Record], current: StepKey) -> StepKey | None:
-        """The newest of these steps, where it has samples to show and is newer than the one on screen."""
+    def step_to_open(
+        self, rows: Mapping[StepKey, Record], current: StepKey, ages: Mapping[StepKey, int]
+    ) -> StepKey | None:
+        """The newest of these steps that has samples to show and is newer than the one on screen."""
         if not self.following:
             return None
-        newer = (key for key, row in rows.items() if row["samples"] and key.evaluation == current.evaluation)
-        newest = max(newer, default=current)
-        return newest if newest > current else None
+        newer = (key for key, row in rows.items() if row["samples"] and is_newer(key, current, ages))
+        return min(newer, key=lambda key: ages[key], default=None)
 
     def line(self, newer: int) -> Text:
         """What stands at the end of the top line; `newer` steps are newer than the one on screen."""
@@ -77,6 +78,13 @@ class Live:
         if problem is not None:
             return line.append(f"  {visible(Path(problem.path).name)}: {visible(problem.problem)}", "bold")
         return line.append(f"  live{data_line(self._newest, time.time())}")
+
+
+def is_newer(key: StepKey, other: StepKey, ages: Mapping[StepKey, int]) -> bool:
+    """Of two train steps or two evals; a step whose files are gone is older than those beyond its number."""
+    if key.evaluation != other.evaluation or key not in ages:
+        return False
+    return ages[key] < ages[other] if other in ages else key > other
 
 
 def data_line(newest: float, now: float) -> str:

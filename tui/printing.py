@@ -23,6 +23,8 @@ from dumptui.tui.output import TableWriter, to_csv, to_json, to_table
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
 
 BRIEF = 60  # characters of a message in a table
+OF_A_SAMPLE = ("tokens", "pair", "conversation", "facts")
+"""The views that show the sample asked for, and so say themselves that there is none."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,13 @@ class Request:
 def print_view(request: Request) -> int:
     """Print it; the exit code. Raises DumpError for an unknown step or sample."""
     return VIEWS[request.args.print](request)
+
+
+def check_sample(request: Request) -> None:
+    """Raises DumpError for an unknown sample, also where the view shows more than it: an error must not be lost."""
+    args = request.args
+    if args.sample is not None and args.print not in OF_A_SAMPLE:
+        views.find_sample(views.open_step(request.run, request.key), *args.sample)
 
 
 def write(args: argparse.Namespace, rows: Sequence[Record], document: Mapping[str, object]) -> int:
@@ -91,7 +100,7 @@ def table(request: Request) -> tuple[StepKey, list[Record]]:
     if request.key is not None:
         return request.key, request.summaries.samples(request.key)
     problem: DumpError | None = None
-    for key in views.newest_first(request.run):
+    for key in request.run.newest_first:
         try:
             rows = request.summaries.samples(key)
         except DumpError as error:

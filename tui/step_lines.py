@@ -6,13 +6,14 @@ import argparse
 import select
 import sys
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from dumptui.core import tables
 from dumptui.core.errors import DumpError
-from dumptui.core.follow import Follow
+from dumptui.core.follow import Follow, Look
 from dumptui.core.record import Record
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run import Entry, Run, StepFiles, StepKey
+from dumptui.core.text import visible
 from dumptui.tui.output import TableWriter, to_csv, to_json
 
 POLL = 2.0  # seconds between two looks at a live run
@@ -27,27 +28,69 @@ WIDTHS = {
     "mean_entropy": 12,
     "state": 11,
     "reason": 40,
+    "again": 9,
 }
+REWRITTEN = "rewritten"  # by an attempt that begins or resumes in the same folder
+UPDATED = "updated"  # more of it is there than when it was printed, partial or unreadable
+
+
+class Line(NamedTuple):
+    """A step's row, and the rollout file and state that it was worked out from."""
+
+    row: Record
+    files: StepFiles
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.row["state"] == "ok")
+
+    def says_again(self, before: Line) -> str | None:
+        """Why it is printed after this one was, None where it says nothing new."""
+        if is_rewritten(before.files.rollout, self.files.rollout):
+            return REWRITTEN
+        return None if to_json(self.row) == to_json(before.row) else UPDATED  # in JSON, NaN is equal to itself
+
+
+def is_rewritten(before: Entry | None, after: Entry | None) -> bool:
+    """A copy that sets the time of its file back at its end writes nothing."""
+    if before is None or after is None:
+        return before is not after
+    return after._replace(mtime=0) != before._replace(mtime=0) or after.mtime > before.mtime
 
 
 class Lines:
-    """Each step once: when it is complete, or a newer one is and it never will be."""
+    """Each step when it is complete, or when a newer one is and it never will be.
+
+    It comes again, marked as such, when it was written anew or more of it is there.
+    """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._table = TableWriter(sys.stdout, WIDTHS)
-        self._printed: set[StepKey] = set()
+        self._printed: dict[StepKey, Line] = {}
         self._begun = False
-        self.pending: dict[StepKey, Record] = {}
+        self.pending: dict[StepKey, Line] = {}
 
-    def take(self, key: StepKey, row: Record) -> None:
-        if key in self._printed:
+    def take(self, files: StepFiles, row: Record) -> None:
+        key, line = files.key, Line(row, files)
+        before = self._printed.get(key)
+        if before is not None and line.says_again(before) is None:
+            self.pending.pop(key, None)
             return
-        self.pending[key] = row
-        if row["state"] == "ok":
+        self.pending[key] = line
+        # While its train files are those of the earlier attempt, a step that is written anew is not complete.
+        if line.is_complete and not (before is not None and files.outdated):
             for done in sorted(one for one in self.pending if one <= key):
-                self._printed.add(done)
-                self._write(self.pending.pop(done))
+                self._print(done, self.pending.pop(done))
+
+    def forget(self, gone: Iterable[StepKey]) -> None:
+        for key in gone:
+            self.pending.pop(key, None)
+
+    def _print(self, key: StepKey, line: Line) -> None:
+        before = self._printed.get(key)
+        self._printed[key] = line
+        self._write({**line.row, "again": None if before is None else line.says_again(before)})
 
     def _write(self, row: Record) -> None:
         if self._args.json:
@@ -66,21 +109,31 @@ def follow_steps(run: Run, known: Iterable[tuple[StepKey, Record]], args: argpar
     lines = Lines(args)
     follow = Follow(run.root, run=run)
     for key, row in known:
-        lines.take(key, row)
-    unfinished = list(lines.pending)
+        lines.take(run.steps[key], row)
+    unfinished, problem = list(lines.pending), ""
     while True:
         look = follow.look()
-        for key in sorted({*unfinished, *look.changed, *look.waiting}):
-            lines.take(key, read_row(follow, key, args.reward_key))
+        problem = report(look, problem)
+        lines.forget(look.gone)
+        for key in sorted({*unfinished, *look.changed, *look.waiting} & look.run.steps.keys()):
+            lines.take(look.run.steps[key], read_row(follow, look.run.steps[key], args.reward_key))
         unfinished = []
         wait()
 
 
-def read_row(follow: Follow, key: StepKey, reward_key: str | None) -> Record:
+def report(look: Look, before: str) -> str:
+    """Say on standard error, once, why a folder can't be seen; the problem that was said last."""
+    problem = "" if look.problem is None else str(look.problem)
+    if problem and problem != before:
+        print(f"dumptui: {visible(problem)}", file=sys.stderr, flush=True)
+    return problem
+
+
+def read_row(follow: Follow, files: StepFiles, reward_key: str | None) -> Record:
     try:
-        step = follow.load(key)
+        step = follow.load(files.key)
     except DumpError as error:
-        return {**key._asdict(), "samples": None, "state": error.state, "reason": error.problem}
+        return tables.unreadable_step(files, error)
     return tables.step_row(step, tables.samples(step, reward_key, brief=True))
 
 

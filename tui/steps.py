@@ -13,7 +13,7 @@ from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.tui.answers import Broken, Failed, Grew, Loaded, Progress, Summary, Unseen
 from dumptui.tui.headline import headline, window_title
-from dumptui.tui.live import POLL, Live
+from dumptui.tui.live import POLL, Live, is_newer
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import count
 from dumptui.tui.reader import Reader
@@ -51,8 +51,10 @@ class StepsApp(TerminalApp):
         self.run_ = run
         self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
         self.loaded: Loaded | None = None
+        self.failed = False
+        """The step that is wanted can't be shown as it is."""
         self.live = Live(follow, key is None, bell)
-        newest, *older = sorted(run.steps, key=age)
+        newest, *older = run.newest_first
         self.wanted = key or newest
         self.others = [] if key else [*older, newest]  # to try where a step has nothing to show
 
@@ -94,11 +96,15 @@ class StepsApp(TerminalApp):
 
     @property
     def newest(self) -> StepKey:
-        return min(self.run_.steps, key=age)
+        return self.run_.newest_first[0]
+
+    def _newest_like(self, key: StepKey) -> StepKey | None:
+        """The newest train step or, where `key` is of one, the newest eval."""
+        return next((one for one in self.run_.newest_first if one.evaluation == key.evaluation), None)
 
     def announce(self, key: StepKey) -> None:
         """Say what will be read."""
-        self.wanted, self.loaded = key, None
+        self.wanted, self.loaded, self.failed = key, None, False
         with self.prevent(Table.Highlighted):
             self.rollout.select_step(key)
         self.wait.begin(f"reading {key}")
@@ -115,7 +121,7 @@ class StepsApp(TerminalApp):
         given_up = self.loaded is None and not self.wait.waiting
         if key != self.wanted or given_up:
             self.others = []
-            self.live.moved(key == max(self.rollout.like(key)))
+            self.live.moved(key == self._newest_like(key))
             self.open_step(key)
 
     @on(RolloutPane.RewardKeyChosen)
@@ -165,7 +171,7 @@ class StepsApp(TerminalApp):
         self.wait.end()
         self.others = []
         again = self.loaded is not None and self.loaded.key == event.key
-        self.loaded = event
+        self.loaded, self.failed = event, False
         self._show_title(event.row)
         self.show_where()
         self.show(event, again, waited)
@@ -177,6 +183,7 @@ class StepsApp(TerminalApp):
         if event.key == self.wanted and not self._try_another():
             self.wait.end()
             self.show_failure(event.problem)
+            self.loaded, self.failed = None, True
             self.show_where()
             self._go_along(self.rollout.rows)
 
@@ -208,7 +215,7 @@ class StepsApp(TerminalApp):
             self.show_where()
 
     def _go_along(self, rows: Mapping[StepKey, Record]) -> None:
-        newer = self.live.step_to_open(rows, self.wanted)
+        newer = self.live.step_to_open(rows, self.wanted, self.run_.ages)
         if newer in self.run_.steps and not self.wait.waiting:
             self.open_step(newer)
 
@@ -220,8 +227,8 @@ class StepsApp(TerminalApp):
             self.run_ = look.run
             self.rollout.grow(list(look.run.steps))
         if self.wanted in look.gone and self.live.following:
-            return self.open_step(max(self.rollout.like(self.wanted), default=self.newest))
-        if self.loaded is not None and self.wanted in (*look.changed, *look.waiting):
+            return self.open_step(self._newest_like(self.wanted) or self.newest)
+        if (self.loaded is not None or self.failed) and self.wanted in (*look.changed, *look.waiting):
             self.reader.open_step(self.wanted)  # what is on screen stays there until it is read
         self.show_where()
 
@@ -236,15 +243,10 @@ class StepsApp(TerminalApp):
 
     def show_where(self) -> None:
         line = headline(self.run_, self.wanted, self.rollout.rows.get(self.wanted))
-        newer = sum(key > self.wanted for key in self.rollout.like(self.wanted))
+        newer = sum(is_newer(key, self.wanted, self.run_.ages) for key in self.run_.steps)
         self.query_one("#where", Line).say(line.append_text(self.live.line(newer)))
 
     def _show_title(self, row: Record) -> None:
         """What tmux and the like name the window by, while a run is followed."""
         if self.live.on and self._driver is not None and not self.is_headless:
             self._driver.write(f"\x1b]2;{window_title(self.wanted, row)}\x07")
-
-
-def age(key: StepKey) -> tuple[bool, int]:
-    """The newest first, a train step before any eval."""
-    return key.evaluation, -key.step
