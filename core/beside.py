@@ -7,6 +7,8 @@ import pickle
 from collections.abc import Callable
 from typing import TypeVar
 
+from dumptui.core import apart
+
 Answer = TypeVar("Answer")
 
 
@@ -23,6 +25,7 @@ def beside(work: Callable[[], Answer]) -> Callable[[], Answer | None]:
         return work
     if child == 0:
         try:
+            apart.may_die()
             with open(theirs, "wb") as pipe:
                 pickle.dump(work(), pipe)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 
 class DumpError(Exception):
@@ -14,6 +15,16 @@ class DumpError(Exception):
         super().__init__(f"{os.fspath(path)}: {problem}")
         self.path = os.fspath(path)
         self.problem = problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it comes from another process: a subclass may be made of something else."""
+        return rebuilt, (type(self), self.path, self.problem)
+
+
+def rebuilt(kind: type[DumpError], path: str, problem: str) -> DumpError:
+    error = kind.__new__(kind)
+    DumpError.__init__(error, path, problem)
+    return error
 
 
 def unexpected(error: BaseException) -> str:
@@ -38,3 +49,19 @@ class BeingWritten(DumpError):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path, "still being written")
+
+
+class NotHere(DumpError):
+    """It can't be done with what this process may have, which says nothing about the file."""
+
+    state = "not checked"
+
+    def __init__(self, path: str | os.PathLike[str], lack: str) -> None:
+        super().__init__(path, f"not checked here: {lack}")
+
+
+class TooLittleMemory(MemoryError):
+    """It is not the file that asks for too much: this process may have too little. `str()` is one sentence."""
+
+    def __init__(self, path: str | os.PathLike[str] = "memory") -> None:
+        super().__init__(f"{os.fspath(path)}: not read here: too little memory may be had (ulimit -v)")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dumptui.core.expression import Blank, Expression, parse
 from dumptui.core.filter_words import encodable, wrong
 from dumptui.core.record import Record
+from dumptui.core.room import need_polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,11 +27,12 @@ def select(records: Sequence[Record], text: str, labels: Mapping[str, str] | Non
 
     `labels` are other names of columns that a message may know.
     """
-    import polars as pl
-
     if not records:
         return []
     expression = parse(text, records[0], labels)
+    need_polars("filter")
+    import polars as pl
+
     frame = pl.DataFrame(
         [
             pl.Series(_ANSWER, [None] * len(records), pl.Null),  # its height, also where no column is named

@@ -55,6 +55,14 @@ def _raise_ceiling(allowance: int) -> bool:
         return True
 
 
+def may_grow(growth: int) -> bool:
+    """Whether the limit that the process has for good leaves it so many bytes, as far as is known."""
+    used = _address_space()
+    with _lock:
+        limit = _before[0] if _holders else resource.getrlimit(resource.RLIMIT_AS)[0]
+    return used is None or limit == resource.RLIM_INFINITY or used + growth <= limit
+
+
 def _restore_ceiling() -> None:
     global _holders
     with _lock:

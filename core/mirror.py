@@ -11,17 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from dumptui.core.apart import apart
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.layout import group_peers
+from dumptui.core.parquet import Index, read_index, read_lists
 from dumptui.core.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
 from dumptui.core.shard import Shard
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Fields: TypeAlias = dict[str, Any]
 
@@ -39,39 +38,14 @@ def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
     beyond = [row for row in wanted if not 0 <= row < len(index)]
     if beyond:
         raise DumpError(path, f"has no row {beyond[0]}: it holds {len(index)} samples")
-    lists = _read_lists(path, wanted)
-    numbers = list(index.iter_rows())
-    occurrences = _occurrences(numbers)
-    return [_sample(path, row, occurrences[row], numbers[row], lists[row]) for row in wanted]
+    lists = apart(read_lists, path, list(_stretches(wanted)))
+    occurrences = _occurrences(index)
+    return [_sample(path, row, occurrences[row], index[row], lists[row]) for row in wanted]
 
 
-def mirror_index(path: Path) -> pl.DataFrame:
-    """sample_index (null for None), response_length and total_length, a row a sample. Raises DumpError."""
-    import polars as pl
-
-    columns = dict.fromkeys(("sample_index", "response_length", "total_length"), pl.Int32())
-    return _read(path, columns)
-
-
-def _read_lists(path: Path, rows: Sequence[int]) -> dict[int, tuple[Array | None, ...]]:
-    """Tokens, loss mask and engine log-probs by row, which may be more rows than asked for."""
-    import polars as pl
-
-    columns = {
-        "tokens": pl.List(pl.Int32),
-        "loss_mask": pl.List(pl.Int8),
-        "rollout_log_probs": pl.List(pl.Float32),
-    }
-    found: dict[int, tuple[Array | None, ...]] = {}
-    for start, stop in _stretches(rows):
-        table = _read(path, columns, start, stop - start)
-        arrays = zip(*(map(_array, column) for column in table), strict=True)
-        found.update(zip(range(start, stop), arrays, strict=True))
-    return found
-
-
-def _array(values: pl.Series | None) -> Array | None:
-    return None if values is None else values.to_numpy()
+def mirror_index(path: Path) -> list[Index]:
+    """What it says of each sample first, a row a sample. Raises DumpError."""
+    return apart(read_index, path)
 
 
 def _stretches(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -88,27 +62,7 @@ def _stretches(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
-def _read(path: Path, columns: dict[str, Any], start: int = 0, length: int | None = None) -> pl.DataFrame:
-    import polars as pl
-
-    try:
-        scan = pl.scan_parquet(path, glob=False).select(list(columns))
-        table = scan.slice(start, length).collect()
-    # A damaged footer makes the parquet reader panic about once in 150 times.
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise DumpError(path, f"is no readable parquet mirror: {_first_line(error)}") from error
-    wrong = [name for name, dtype in table.schema.items() if dtype != columns[name]]
-    if wrong:
-        raise DumpError(path, f"is no parquet mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}")
-    return table
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return ascii(lines[0])[1:-1][:120] if lines else type(error).__name__
-
-
-def _occurrences(numbers: Iterable[tuple[Any, ...]]) -> list[int]:
+def _occurrences(numbers: Iterable[Index]) -> list[int]:
     seen: Counter[int | None] = Counter()
     occurrences = []
     for index, *_ in numbers:
@@ -117,7 +71,7 @@ def _occurrences(numbers: Iterable[tuple[Any, ...]]) -> list[int]:
     return occurrences
 
 
-def _sample(path: Path, row: int, occurrence: int, numbers: tuple[Any, ...], lists: tuple[Array | None, ...]) -> Sample:
+def _sample(path: Path, row: int, occurrence: int, numbers: Index, lists: tuple[Array | None, ...]) -> Sample:
     index, response, total = numbers
     tokens, mask, log_probs = lists
     held = 0 if tokens is None else len(tokens)

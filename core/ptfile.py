@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dumptui.core.errors import DumpError
+from dumptui.core.errors import DumpError, TooLittleMemory
 from dumptui.core.legacy_torch import is_legacy, load_with_torch
-from dumptui.core.memory_ceiling import memory_ceiling
+from dumptui.core.memory_ceiling import may_grow, memory_ceiling
 from dumptui.core.number_runs import cut_number_runs
 from dumptui.core.pickle_feed import OnRead, PickleFeed, feed_bytes
 from dumptui.core.placeholder import Placeholder
@@ -28,6 +28,7 @@ __all__ = ["Array", "OnRead", "Placeholder", "PtFile", "Tensor", "Truncated", "r
 
 # An honest pickle grows to 30 times its size at most (empty lists of 3 bytes); the rest is for other threads.
 _GROWTH, _HEADROOM = 64, 512 << 20
+_SLACK = 32 << 20  # with that much, a pickle that runs out of memory is itself to blame
 _PIECE = 1 << 20
 _WORTH_CUTTING = 1 << 20  # below, as much is lost as gained
 _LONGEST_REASON = 120
@@ -122,12 +123,15 @@ class PtFile:
             raise
 
     def _unpickle(self, feed: PickleFeed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> Any:
+        enough = may_grow(_GROWTH * feed.size + _SLACK)
         try:
             with memory_ceiling(_GROWTH * feed.size + _HEADROOM):
                 return Unpickler(feed, storages, arrays).load()
         except _BROKEN_PICKLE as error:
             if error is feed.interruption:
                 raise
+            if isinstance(error, MemoryError) and not enough:
+                raise TooLittleMemory(self.path) from error
             if isinstance(error, MemoryError):
                 problem = "its pickle claims more memory than its size allows"
             else:

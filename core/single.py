@@ -35,7 +35,7 @@ def load_single(files: StepFiles, index: int) -> Step | None:
     if files.rollout is None or files.mirror is None or not files.shards:
         return None
     read = partial(read_sample_of, files, index)
-    # polars takes longer to import than the train files to read; but a fork would lack the threads that it has.
+    # polars takes longer to import than the train files to read; but a fork would lack the threads that it has here.
     mirrored = read if "polars" in sys.modules else beside(read)
     shards, broken = read_shards(files, None)
     recorded = not broken and all(shard.cp_size is not None for shard in shards)
@@ -57,7 +57,7 @@ def read_sample_of(files: StepFiles, index: int) -> Sample | None:
     assert files.mirror is not None
     path = files.mirror.path
     try:
-        at = [row for row, one in enumerate(mirror_index(path)["sample_index"]) if one == index]
+        at = [row for row, one in enumerate(mirror_index(path)) if one.sample_index == index]
         return replace(read_mirror(path, at)[0], position=0, notes=(NOTE,)) if len(at) == 1 else None
     except DumpError:
         return None

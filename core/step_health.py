@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from dumptui.core.context_parallel import Ints
-from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.finding import Finding, Level, count
 from dumptui.core.flat import Flat
 from dumptui.core.join import Step, load, read_shards
@@ -36,7 +36,7 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
     if step.rollout_problem is not None and files.rollout is not None:
         problem = f"{step.rollout_problem.problem}; read from its parquet mirror instead"
         yield Finding("error", problem, files.key, files.rollout.path)
-    yield from _mirror(step)
+    yield from _mirror(step, seen)
     yield from (_unreadable(files.key, error) for error in step.broken)
     yield from _contents(step)
     yield from _coverage(step, missing)
@@ -49,17 +49,21 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
 
 
 def _unreadable(key: StepKey, error: DumpError) -> Finding:
-    return Finding("info" if isinstance(error, BeingWritten) else "error", error.problem, key, Path(error.path))
+    return Finding(
+        "info" if isinstance(error, (BeingWritten, NotHere)) else "error", error.problem, key, Path(error.path)
+    )
 
 
-def _mirror(step: Step) -> Iterator[Finding]:
+def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
     mirror = step.files.mirror
     if mirror is None or step.rollout.path == mirror.path:
         return
     try:
-        mirrored = list(mirror_index(mirror.path).iter_rows())
+        mirrored = mirror_index(mirror.path)
     except DumpError as error:
-        yield _unreadable(step.files.key, error)
+        if not isinstance(error, NotHere) or error.problem not in seen:  # what is lacking is so for all steps
+            seen.add(error.problem)
+            yield _unreadable(step.files.key, error)
         return
     if mirrored != [(one.index, one.response_length, one.total_length) for one in step.samples]:
         yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)

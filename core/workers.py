@@ -13,23 +13,40 @@ from itertools import islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
+from dumptui.core.room import can_have_threads
+
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
 MOST = 4  # a login node is shared
+COUNT = max(1, min(MOST, os.cpu_count() or 1))
 ENDING_SECONDS = 1.0
 _TOGETHER = 4  # items a task: handing one out takes as long as a tenth of a small step
+_OTHER_THREADS = 12  # of the pool, the screen and what reads; each worker is a process and a thread
 _AHEAD = 4  # tasks handed out for each process: enough to keep it busy, few enough to stop at once
 
 
 class Workers:
     """Forked from this process, so to be made before it has threads. They end with it, however it ends."""
 
+    @classmethod
+    def begin(cls) -> Workers | None:
+        """None where processes, threads or semaphores can't be had: then this process does the work."""
+        if not can_have_threads(2 * COUNT + _OTHER_THREADS):  # a pool whose own thread lacks one waits for ever
+            return None
+        try:
+            return cls()
+        except (OSError, RuntimeError, ImportError, BrokenProcessPool):  # a /dev/shm that is full or missing, for one
+            return None
+
     def __init__(self) -> None:
-        self._count = max(1, min(MOST, os.cpu_count() or 1))
         context = multiprocessing.get_context("fork")
-        self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=end_with_parent)
-        self._pool.submit(os.getpid).result()  # all are forked at the first task
+        self._pool = ProcessPoolExecutor(COUNT, mp_context=context, initializer=end_with_parent)
+        try:
+            self._pool.submit(os.getpid).result()  # all are forked at the first task
+        except BaseException:
+            self.close()
+            raise
 
     def map(self, function: Callable[[Asked], Answer], items: Iterable[Asked]) -> Iterator[Answer]:
         """What `function` makes of each item, in order. Raises BrokenProcessPool when a process dies."""
@@ -37,7 +54,7 @@ class Workers:
         coming = iter(items)
         while some := list(islice(coming, _TOGETHER)):
             waiting.append(self._pool.submit(make_each, function, some))
-            if len(waiting) >= self._count * _AHEAD:
+            if len(waiting) >= COUNT * _AHEAD:
                 yield from waiting.popleft().result()
         while waiting:
             yield from waiting.popleft().result()
@@ -55,7 +72,7 @@ class Workers:
         self._pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.kill()
-        if manager is not None:
+        if manager is not None and manager.is_alive():
             manager.join(ENDING_SECONDS)  # a process that reads from a file system that is gone can't be killed
 
 
@@ -72,7 +89,10 @@ def end_with_parent() -> None:
         wait([parent.sentinel])
         os._exit(0)
 
-    threading.Thread(target=end, daemon=True).start()
+    try:
+        threading.Thread(target=end, daemon=True).start()
+    except RuntimeError:  # it may have none: this worker is not to outlive its parent
+        os._exit(1)
 
 
 __all__ = ["BrokenProcessPool", "Workers"]

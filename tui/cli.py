@@ -16,8 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
 from dumptui import __version__
-from dumptui.core import garbage
-from dumptui.core.errors import DumpError
+from dumptui.core import garbage, room
+from dumptui.core.errors import DumpError, TooLittleMemory
 from dumptui.core.text import visible
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ VIEWS = (
 ENDING_SECONDS = 1.0
 FPS = "120"
 """Paints a second at most: what a key changes in a second go, as the chart of a page, comes 8 ms later, not 17-33."""
+SCREEN_THREADS = 6
+"""Those that read keys, write, and read the dump, with some for what is asked beside."""
+NUMPY_BYTES = 128 << 20
+"""Address space that numpy takes; and some to read a small file."""
+SCREEN_BYTES = 768 << 20
+"""Address space of those threads, each of which reserves 72 MiB, and of what they read with."""
 SAMPLE = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
 
 
@@ -52,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 1 (health found something) or 2 (one sentence on stderr says what)."""
     garbage.postpone()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads for algebra that is not done here
+    room.cap_polars()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the locale is not UTF-8
@@ -77,6 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except DumpError as error:
         print(f"dumptui: {visible(str(error))}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"dumptui: {visible(str(error)) or 'too little memory may be had'}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader went away; nor may Python complain when it flushes at its exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -215,6 +225,8 @@ def run_command(args: argparse.Namespace) -> int:
     from dumptui.core.cache import Cache, cache_folder
     from dumptui.core.summaries import Summaries
 
+    if not room.can_have_bytes(NUMPY_BYTES):  # without, a library of numpy ends the process
+        raise TooLittleMemory
     if args.print is None:
         check_terminal()
     run = open_run(args)
@@ -273,13 +285,17 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     from dumptui.core.state import State
     from dumptui.core.summaries import WORTH_WORKERS
 
+    if not room.can_have_bytes(SCREEN_BYTES):
+        raise DumpError("terminal", f"the screen takes {SCREEN_BYTES >> 20} MiB of address space (ulimit -v)")
+    if not room.can_have_threads(SCREEN_THREADS):
+        raise DumpError("terminal", f"the screen takes {SCREEN_THREADS} threads, more than may be started (ulimit -u)")
     key = step_key(args)
     workers = None
     unknown = (key for key in run.steps if summaries.known(key) is None)
     if len(list(islice(unknown, WORTH_WORKERS))) == WORTH_WORKERS:  # no more are counted: that takes 0.1 s of 5,000
         from dumptui.core.workers import Workers
 
-        workers = Workers()  # before Textual starts its threads
+        workers = Workers.begin()  # before Textual starts its threads
 
     os.environ.setdefault("TEXTUAL_FPS", FPS)
     from dumptui.tui.app import DumpTui

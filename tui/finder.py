@@ -55,7 +55,11 @@ class Finder:
         """Tell the hits of each of these steps in turn, in messages of type Searched. The pattern has to be checked."""
         self._wanted += 1
         search = Search(self._reader, pattern, post, lambda number=self._wanted: number == self._wanted)  # type: ignore[misc]
-        Thread(target=search.run, args=(list(keys),), name="finder", daemon=True).start()
+        try:
+            Thread(target=search.run, args=(list(keys),), name="finder", daemon=True).start()
+        except RuntimeError:
+            problem = "nothing is searched here: no more threads may be started (ulimit -u)"
+            post(Searched(keys[0], pattern, {}, 0, 0, problem))
 
     def stop(self) -> None:
         self._wanted += 1

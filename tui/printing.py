@@ -72,7 +72,7 @@ def step_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
 
     run, summaries = request.run, request.summaries
     unknown = sum(summaries.known(key) is None for key in run.steps)
-    workers = Workers() if unknown >= WORTH_WORKERS else None
+    workers = Workers.begin() if unknown >= WORTH_WORKERS else None
     try:
         yield from summaries.rows(run.steps, workers)
     finally:

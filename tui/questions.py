@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
 from dumptui.core.record import Record
+from dumptui.core.room import need_polars
 from dumptui.core.run import StepKey
 from dumptui.core.text import visible
 from dumptui.tui import columns
@@ -18,6 +18,7 @@ from dumptui.tui.ask import Ask
 from dumptui.tui.dialog import Choose, ChooseMore, Pick
 from dumptui.tui.memory import FIELDS
 from dumptui.tui.panes.samples import count
+from dumptui.tui.thread import aside
 
 if TYPE_CHECKING:
     from dumptui.core.sample import Sample
@@ -29,9 +30,10 @@ _STEP = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECA
 
 
 async def polars_there() -> None:
-    """Import polars, which takes 0.2 s, beside the event loop."""
+    """Import polars, which takes 0.2 s, beside the event loop. Raises DumpError where it can't be had."""
     if "polars" not in sys.modules:
-        await asyncio.to_thread(__import__, "polars")
+        need_polars("polars")
+        await aside(__import__, "polars")
 
 
 def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) -> Ask:
@@ -51,7 +53,7 @@ def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str =
         from dumptui.core.search import check_pattern
 
         await polars_there()
-        await asyncio.to_thread(check_pattern, text)  # one that is too large takes 0.7 s
+        await aside(check_pattern, text)  # one that is too large takes 0.7 s
         return hint
 
     return Ask(title, check, value=value, hint=hint, history=history)

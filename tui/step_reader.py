@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dumptui.core import tables
-from dumptui.core.errors import DumpError, unexpected
+from dumptui.core.errors import DumpError, NotHere, unexpected
 from dumptui.core.follow import Follow
 from dumptui.core.groups import ranked
 from dumptui.core.join import Step, load
@@ -84,5 +84,7 @@ class StepReader:
             return step, samples
         except (Abandoned, DumpError):
             raise
+        except MemoryError as error:  # which says nothing about the step
+            raise NotHere(str(key), "too little memory may be had") from error
         except Exception as error:
             raise DumpError(str(key), f"can't be shown: {unexpected(error)}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import sys
@@ -21,6 +22,23 @@ TURN = 0.0005
 
 class Abandoned(BaseException):
     """What was being read is no longer wanted. It passes what catches an Exception, as that would be a defect."""
+
+
+async def aside(call: Callable[..., T], *args: object) -> T:
+    """`call(*args)` in a thread beside the event loop; in the loop where there may be no more threads."""
+    begun = False
+
+    def begin() -> T:
+        nonlocal begun
+        begun = True
+        return call(*args)
+
+    try:
+        return await asyncio.to_thread(begin)
+    except RuntimeError:
+        if begun:
+            raise
+        return call(*args)
 
 
 class Thread:
@@ -88,7 +106,11 @@ class Thread:
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         timer = Timer(seconds, self.soon, (call,))
         timer.daemon = True
-        timer.start()
+        try:
+            timer.start()
+        except RuntimeError:  # there may be no more threads: this one waits
+            time.sleep(min(seconds, REST))
+            self.soon(call)
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         return self._pool.submit(call)

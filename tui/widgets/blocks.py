@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from textual.strip import Strip
 
 from dumptui.core.text import centred
 from dumptui.tui.ask import Ask
+from dumptui.tui.thread import aside
 from dumptui.tui.widgets.block import Block, Row
 from dumptui.tui.widgets.block_look import INDENT, BlockLook
 from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, Folds
@@ -270,7 +270,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
                 self.search(text)
 
         async def check(text: str) -> str:
-            found = await asyncio.to_thread(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
+            found = await aside(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
             return f"{found:,} line{'s' * (found != 1)}" if found else "nothing is found"
 
         if self.blocks:
