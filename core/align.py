@@ -13,7 +13,7 @@ import numpy as np
 from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.flat import Bools
 
-# From this many tokens on, a response is told by itself: the prompt of a sample with media may be rewritten around them.
+# A response of so many tokens tells a sample by itself: its prompt may be rewritten around media.
 TELLING_TOKENS = 8
 
 

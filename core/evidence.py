@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from dumptui.core.ptfile import read_all
 from dumptui.core.sample import Sample
 from dumptui.core.shard import Shard
 from dumptui.core.values import Dumped
-
 
 # Relative and absolute error of a copy rounded to a type; for a type that is not named, those of float8_e5m2.
 ROUNDING = {
@@ -87,10 +86,12 @@ class Evidence:
         key = id(shard), row
         if key not in self._tokens:
             tokens = read_each([shard.tensor("tokens", row)])[0]
-            same = tokens is None or self.equal_tokens(tokens, int(shard.responses[row]), position)
-            fits = same or self.alignment(shard, row, tokens, position) is not None
-            self._tokens[key] = None if tokens is None else fits
+            self._tokens[key] = None if tokens is None else self._is_sample(shard, row, tokens, position)
         return self._tokens[key]
+
+    def _is_sample(self, shard: Shard, row: int, tokens: Array, position: int) -> bool:
+        same = self.equal_tokens(tokens, int(shard.responses[row]), position)
+        return same or self.alignment(shard, row, tokens, position) is not None
 
     def equal_tokens(self, tokens: Array, response: int, position: int) -> bool:
         """Whether a row has exactly the tokens of a sample."""
