@@ -205,6 +205,14 @@ class Step:
         overlay(out, np.array(finer, np.int64)[there], copy, there)
         return out, np.array(other, np.int64)
 
+    def confirmed(self, positions: Ints) -> Bools:
+        """Of which samples the train files hold the rollout file's engine log-probs, all of them."""
+        mine, copy = self._empty(ENGINE, positions), self._from_train(ENGINE, ENGINE, positions)
+        self._fill_from_samples(mine, engine_numbers)
+        whole = [mine.one(at)[1].all() and copy.one(at)[1].all() for at in range(len(positions))]
+        same = (mine.ok[at] and copy.ok[at] and self._same_engine(mine, at, copy, at) for at in range(len(positions)))
+        return np.array([all(both) for both in zip(whole, same, strict=True)], bool)
+
     def _same_engine(self, out: Flat, at: int, copy: Flat, copy_at: int) -> bool:
         """Whether the train files' copy of the engine's log-probs is the one that is shown, but for rounding."""
         (mine, known), (theirs, also_known) = out.one(at), copy.one(copy_at)

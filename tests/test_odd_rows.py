@@ -107,7 +107,7 @@ def test_an_odd_row_of_a_train_file_costs_its_own_sample(tmp_path: Path, column:
     others = [document["fields"] for document in documents(read(tmp_path))]
     for odd in ODD:
         truth.files[0].write_bytes(whole)
-        edit(truth.files[0], lambda payload, odd=odd: payload["rollout_data"][column].__setitem__(1, odd))  # type: ignore[misc]
+        edit(truth.files[0], lambda payload, odd=odd: payload["rollout_data"][column].__setitem__(1, odd))
         found = look_at_everything(tmp_path)
         assert found[0]["fields"] == others[0] and found[2]["fields"] == others[2], odd
 
