@@ -49,15 +49,9 @@ def chunks(step: Step, position: int) -> Chunks | None:
             if part.stop > part.start:
                 ranks[part] = rank
                 starts.append(part.start)
-    return aligned(row.peers.cp_size, ranks, np.sort(np.array(starts, np.int64)), sample)
-
-
-def aligned(size: int, ranks: Array, starts: Ints, sample: Sample) -> Chunks:
-    """Over the sample's own response: where the trainer's is longer (media expanded), the ends are aligned."""
-    length = sample.response_length
-    shift = length - len(ranks)
-    own = np.full(length, -1, ranks.dtype)
-    shared = min(length, len(ranks))
-    own[length - shared :] = ranks[len(ranks) - shared :]
-    edges = starts + shift
-    return Chunks(size, own, edges[(edges > 0) & (edges < length)] + sample.prompt_length)
+    alignment = row.peers.alignments.get(row.row)
+    found = np.sort(np.array(starts, np.int64))
+    if alignment is not None:
+        ranks, found = ranks[alignment.at], np.searchsorted(alignment.at, found)
+    edges = np.unique(found[(found > 0) & (found < sample.response_length)])
+    return Chunks(row.peers.cp_size, ranks, edges + sample.prompt_length)

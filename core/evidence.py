@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.align import Alignment, align
 from dumptui.core.context_parallel import Array, Spans
 from dumptui.core.errors import DumpError
 from dumptui.core.flat import Bools
@@ -22,8 +23,6 @@ from dumptui.core.sample import Sample
 from dumptui.core.shard import Shard
 from dumptui.core.values import Dumped
 
-Agreement: TypeAlias = tuple[list[bool | None], Bools]
-
 # Relative and absolute error of a copy rounded to a type; for a type that is not named, those of float8_e5m2.
 ROUNDING = {
     "float64": (1e-6, 1e-7),
@@ -32,8 +31,22 @@ ROUNDING = {
     "bfloat16": (2.0**-7, 1e-7),
 }
 _COARSEST = (2.0**-2, 2.0**-9)
+# Keys under which a sample holds the media of its prompt and response.
+MEDIA = ("multimodal_inputs", "multimodal_train_inputs")
+# So many equal log-probs other than 0 are of one sample.
+TELLING_VALUES = 3
 # Stands where the rollout file has no number: no log-prob is that large.
 ANYTHING = np.finfo(np.float32).max
+
+
+class Agreement(NamedTuple):
+    """Per row of a file, whether its slice holds the rollout file's values at its places, None where there is nothing
+    to compare; whether they are equal to the bit; and whether they are so many that no other sample has them.
+    """
+
+    agreed: list[bool | None]
+    identical: Bools
+    telling: Bools
 
 
 class Judged(NamedTuple):
@@ -73,8 +86,40 @@ class Evidence:
         key = id(shard), row
         if key not in self._tokens:
             tokens = read_each([shard.tensor("tokens", row)])[0]
-            self._tokens[key] = equal_tokens(tokens, int(shard.responses[row]), self.samples[position])
+            self._tokens[key] = None if tokens is None else self._is_sample(shard, row, tokens, position)
         return self._tokens[key]
+
+    def _is_sample(self, shard: Shard, row: int, tokens: Array, position: int) -> bool:
+        same = self.equal_tokens(tokens, int(shard.responses[row]), position)
+        return same or self.alignment(shard, row, tokens, position) is not None
+
+    def equal_tokens(self, tokens: Array, response: int, position: int) -> bool:
+        """Whether a row has exactly the tokens of a sample."""
+        sample = self.samples[position]
+        if len(tokens) != sample.total_length or response != sample.response_length:
+            return False
+        return bool((tokens == sample.tokens).all())
+
+    def same_engine(self, peers: Peers, row: int, position: int) -> bool:
+        """Whether a row whose tokens can't be read holds all of the engine's log-probs of a sample, to the bit."""
+        full = self.samples[position].rollout_log_probs
+        if full is None or np.count_nonzero(full) < TELLING_VALUES:
+            return False
+        copies = (read_each([shard.tensor(ENGINE, row)])[0] for shard in peers.shards)
+        return any(copy is not None and np.array_equal(copy, full) for copy in copies)
+
+    def alignment(self, shard: Shard, row: int, tokens: Array, position: int) -> Alignment | None:
+        """Where the response of a sample lies in that of a row, which may have its media expanded; None of another."""
+        sample = self.samples[position]
+        mask = read_each([shard.tensor("loss_masks", row)])[0]
+        return align(
+            tokens,
+            int(shard.responses[row]),
+            sample.tokens,
+            min(sample.response_length, sample.total_length),
+            mask,
+            has_media(shard, row, sample),
+        )
 
     # Log-probs --------------------------------------------------------------------------------------------
 
@@ -82,19 +127,19 @@ class Evidence:
         """What can be said of each row of a file whose engine log-probs were cut by `rule`; None tells nothing."""
         key = id(shard), rule or ""
         if key not in self._judged:
-            agreed, identical = _nothing_said(shard)
+            found = _nothing_said(shard)
             if rule is not None and ENGINE in shard.per_token:
                 held = peers.spans(rule, peers.cp_size, peers.cp_ranks[peers.shards.index(shard)])
-                agreed, identical = self._agreement(peers, shard, held, read_engine(shard))
-            others = [not agree and self._is_other(peers, shard, row) for row, agree in enumerate(agreed)]
-            moved = [agree is False and not other for agree, other in zip(agreed, others, strict=True)]
-            self._judged[key] = Judged(np.array(others, bool), np.array(moved, bool), identical)
+                found = self._agreement(peers, shard, held, read_engine(shard))
+            others = [not sure and self._is_other(peers, shard, row) for row, sure in enumerate(found.telling.tolist())]
+            moved = [agree is False and not other for agree, other in zip(found.agreed, others, strict=True)]
+            self._judged[key] = Judged(np.array(others, bool), np.array(moved, bool), found.identical)
         return self._judged[key]
 
     def _is_other(self, peers: Peers, shard: Shard, row: int) -> bool:
         """The rows of the first file were joined by their tokens."""
         position = int(peers.positions[row])
-        return position >= 0 and shard is not peers.first and self.same_tokens(shard, row, position) is False
+        return position >= 0 and shard is not peers.first and not self.same_tokens(shard, row, position)
 
     def engine_agrees(self, peers: Peers, shard: Shard, held: Spans) -> bool:
         """Whether a file's slices of the engine's log-probs lie at `held`, going by all rows that are of this
@@ -102,9 +147,9 @@ class Evidence:
         """
         if id(shard) not in self._engine:
             self._engine[id(shard)] = read_engine(shard)
-        agreed, _ = self._agreement(peers, shard, held, self._engine[id(shard)])
+        agreed = self._agreement(peers, shard, held, self._engine[id(shard)]).agreed
         return all(
-            agree is not False or self.same_tokens(shard, row, int(peers.positions[row])) is False
+            agree is not False or not self.same_tokens(shard, row, int(peers.positions[row]))
             for row, agree in enumerate(agreed)
         )
 
@@ -112,47 +157,48 @@ class Evidence:
         self._engine.clear()
 
     def _agreement(self, peers: Peers, shard: Shard, held: Spans, parts: Sequence[Array | None]) -> Agreement:
-        """Per row, whether its slice holds the rollout file's values at its places, None where there is nothing to
-        compare; and whether they are equal to the bit.
-        """
-        agreed, identical = _nothing_said(shard)
+        found = agreed, identical, telling = _nothing_said(shard)
         widths, positions = held.width.tolist(), peers.positions.tolist()
-        facts = zip(positions, peers.first.responses.tolist(), widths, parts, strict=True)
+        facts = zip(positions, widths, parts, strict=True)
         rows = [row for row, told in enumerate(facts) if self._comparable(*told)]
         if not rows:
-            return agreed, identical
-        slices = (self._engine_at(positions[row], places) for row, places in zip(rows, held.at_all(rows), strict=True))
+            return found
+        slices = (self._engine_at(peers, row, places) for row, places in zip(rows, held.at_all(rows), strict=True))
         there = np.concatenate([one for pair in slices for one in pair])
         mine = np.concatenate([part for row in rows if (part := parts[row]) is not None])
         starts = [0, *accumulate(widths[row] for row in rows)]
         identical[rows] = same = np.logical_and.reduceat(mine == there, starts[:-1])
+        telling[rows] = same & (np.add.reduceat(mine != 0, starts[:-1], dtype=np.int64) >= TELLING_VALUES)
         relative, absolute = rounding(shard.columns[ENGINE][rows[0]])
         for row, (start, stop), equal in zip(rows, pairwise(starts), same.tolist(), strict=True):
             cut = slice(start, stop)
             agreed[row] = equal or bool(same_values(mine[cut], there[cut], relative, absolute).all())
-        return agreed, identical
+        return found
 
-    def _comparable(self, position: int, response: int, width: int, part: Array | None) -> bool:
-        """Whether a slice is as wide as the layout says, of a sample whose log-probs are as many as its row's."""
+    def _comparable(self, position: int, width: int, part: Array | None) -> bool:
+        """Whether a slice is as wide as the layout says, of a sample whose log-probs are as many as its tokens."""
         if position < 0 or part is None or not len(part) or len(part) != width:
             return False
         sample = self.samples[position]
         full = sample.rollout_log_probs
-        return full is not None and len(full) == sample.response_length == response
+        return full is not None and len(full) == sample.response_length
 
-    def _engine_at(self, position: int, places: tuple[slice, slice]) -> list[Array]:
-        """The rollout file's values; what it holds no number for is equal to anything."""
-        sample = self.samples[position]
+    def _engine_at(self, peers: Peers, row: int, places: tuple[slice, slice]) -> list[Array]:
+        """The rollout file's values at places of the row; what it holds no number for is equal to anything."""
+        sample = self.samples[int(peers.positions[row])]
         full = sample.rollout_log_probs
         assert full is not None
         if len(sample.unscored):
             full = full.copy()
             full[sample.unscored] = ANYTHING
+        if (found := peers.alignments.get(row)) is not None:
+            written, full = full, np.full(int(peers.first.responses[row]), ANYTHING)
+            full[found.at[found.own]] = written[found.own]
         return [full[one] for one in places]
 
 
 def _nothing_said(shard: Shard) -> Agreement:
-    return [None] * shard.rows, np.zeros(shard.rows, bool)
+    return Agreement([None] * shard.rows, np.zeros(shard.rows, bool), np.zeros(shard.rows, bool))
 
 
 def read_engine(shard: Shard) -> list[Array | None]:
@@ -171,16 +217,8 @@ def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
         return [None] if len(tensors) == 1 else [read_each([tensor])[0] for tensor in tensors]
 
 
-def equal_tokens(tokens: Array | None, response: int, sample: Sample) -> bool | None:
-    """Media may be expanded in the trainer's prompt; what the model wrote is the same on both sides."""
-    if tokens is None:
-        return None
-    if len(tokens) == sample.total_length:
-        return bool((tokens == sample.tokens).all())
-    if len(tokens) > sample.total_length >= sample.response_length == response:
-        tail = len(tokens) - response
-        return np.array_equal(tokens[tail:], sample.tokens[sample.total_length - response :])
-    return None
+def has_media(shard: Shard, row: int, sample: Sample) -> bool:
+    return shard.value("multimodal_train_inputs", row) is not None or not sample.extra.keys().isdisjoint(MEDIA)
 
 
 def same_values(part: Array, full: Array, relative: float, absolute: float) -> Array:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.evidence import Evidence, Judged, rounding
-from dumptui.core.flat import Bools, Flat, empty, overlay, ratio
+from dumptui.core.evidence import Evidence, Judged, rounding, same_values
+from dumptui.core.flat import Bools, Flat, State, empty, overlay, ratio
 from dumptui.core.infer import resolve
 from dumptui.core.layout import ENGINE, Cut, Peers, find_cut, group_peers
 from dumptui.core.masks import fill_masks
@@ -59,6 +59,7 @@ class Step:
     peers: list[Peers]
     rows: list[Row | None]
     orphans: list[str]
+    refused: dict[int, tuple[State, str]]
     raw_rewards: list[object] | None
     evidence: Evidence
     notes: list[str] = field(default_factory=list)
@@ -165,7 +166,8 @@ class Step:
 
     def difference(self, positions: Ints, mask: Flat) -> Flat:
         """train - engine log-prob, where the loss `mask` of the same samples is 1 and both are there."""
-        trainer, engine = self.gather("train_log_probs", positions), self._compared(positions)
+        trainer = self.gather("train_log_probs", positions)
+        engine, other_copies = self._compared(positions)
         self.pause()
         known = trainer.known & engine.known & mask.known & (mask.values > 0)
         values = trainer.values
@@ -180,14 +182,16 @@ class Step:
         out = Flat("lp_diff", positions, trainer.offsets, values, known, states, reasons)
         for peers, ats, rows in self._by_peers(positions):
             out.distrust(ats[self._moved(peers)[rows]], OTHER_VALUES)
+        out.distrust(other_copies, OTHER_VALUES)
         return out
 
-    def _compared(self, positions: Ints) -> Flat:
+    def _compared(self, positions: Ints) -> tuple[Flat, Ints]:
         """The engine's log-probs to subtract: the train files' copy, which has the trainer's precision, else the
         rollout file's.
 
         A copy coarser than the trainer's own log-probs would show its rounding as divergence, so then the rollout
-        file's is taken. Copies that hold the very same numbers, as nearly all do, are not read a second time.
+        file's is taken. Copies that hold the very same numbers, as nearly all do, are not read a second time. Beside
+        them, which samples have copies that contradict each other.
         """
         out = self._engine(positions)
         finer: list[int] = []
@@ -195,11 +199,27 @@ class Step:
             others = ~self._identical(peers)[rows]
             pairs = zip(ats[others].tolist(), rows[others].tolist(), strict=True)
             finer += [at for at, row in pairs if out.states[at] == "ok" and not coarser(peers, row)]
-        if finer:
-            copy = self._from_train(ENGINE, ENGINE, positions[finer])
-            there = [at for at, state in enumerate(copy.states) if state == "ok"]
-            overlay(out, np.array(finer, np.int64)[there], copy, there)
-        return out
+        copy = self._from_train(ENGINE, ENGINE, positions[finer])
+        there = [at for at, state in enumerate(copy.states) if state == "ok"]
+        other = [finer[at] for at in there if not self._same_engine(out, finer[at], copy, at)]
+        overlay(out, np.array(finer, np.int64)[there], copy, there)
+        return out, np.array(other, np.int64)
+
+    def confirmed(self, positions: Ints) -> Bools:
+        """Of which samples the train files hold the rollout file's engine log-probs, all of them."""
+        mine, copy = self._empty(ENGINE, positions), self._from_train(ENGINE, ENGINE, positions)
+        self._fill_from_samples(mine, engine_numbers)
+        whole = [mine.one(at)[1].all() and copy.one(at)[1].all() for at in range(len(positions))]
+        same = (mine.ok[at] and copy.ok[at] and self._same_engine(mine, at, copy, at) for at in range(len(positions)))
+        return np.array([all(both) for both in zip(whole, same, strict=True)], bool)
+
+    def _same_engine(self, out: Flat, at: int, copy: Flat, copy_at: int) -> bool:
+        """Whether the train files' copy of the engine's log-probs is the one that is shown, but for rounding."""
+        (mine, known), (theirs, also_known) = out.one(at), copy.one(copy_at)
+        both = known & also_known
+        row = self.rows[int(out.positions[at])]
+        relative = 0.0 if row is None else coarsest(row.peers, ENGINE, row.row)
+        return bool(same_values(theirs[both], mine[both], relative, relative).all())
 
     def _identical(self, peers: Peers) -> Bools:
         """Per row, whether there is nothing to choose between: all slices of it are the rollout file's."""
@@ -216,8 +236,13 @@ class Step:
             if peers.cp_size > 1:
                 out.distrust(ats[self.layout_contradicted | self._moved(peers)[rows]], MOVED)
         for at in np.flatnonzero(self._places[0][positions] < 0).tolist():
-            out.reasons[at] = "no train row"
+            out.states[at], out.reasons[at] = self.without_row(int(positions[at]))
         return out
+
+    def without_row(self, position: int) -> tuple[State, str]:
+        """The state of the train data of a sample that no train row was joined to, and why there is none."""
+        state, why = self.refused.get(position, ("not dumped", ""))
+        return state, f"no train row: {why}" if why else "no train row"
 
     def cut(self, column: str) -> Cut:
         """By which rule a column of the train files was cut."""
@@ -338,7 +363,7 @@ def join(
     for group in peers:
         matcher.add(group)
     resolve(peers, evidence)
-    joined = [shard for group in peers if group.joined for shard in group.shards]
+    joined = [shard for group in peers if group.joined and group.all_joined for shard in group.shards]
     return Step(
         files=files,
         rollout=rollout,
@@ -347,6 +372,7 @@ def join(
         peers=peers,
         rows=matcher.rows,
         orphans=matcher.orphans,
+        refused=matcher.refused,
         raw_rewards=raw_rewards(joined, rollout.samples, matcher.rows) if files.rollout or files.mirror else None,
         evidence=evidence,
         notes=[*rollout.notes, *(f"{shard.path.name}: {note}" for shard in shards for note in shard.notes)],

@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from dumptui.core.align import Alignment
 from dumptui.core.context_parallel import Ints, Spans, spans
 from dumptui.core.errors import DumpError
 from dumptui.core.shard import Shard
@@ -28,12 +29,14 @@ _PROBED_ROWS = 4
 class Peers:
     """The files of one data-parallel shard: equal rows on every tensor, pipeline and context-parallel rank.
 
-    `positions` gives for each row the sample's position in the rollout file, -1 where it has none. `problem` is why
-    nothing that is sliced over context-parallel ranks can be placed.
+    `positions` gives for each row the sample's position in the rollout file, -1 where it has none. `alignments` are of
+    the rows with a response that is longer than the sample's, as its media are expanded. `problem` is why nothing that
+    is sliced over context-parallel ranks can be placed.
     """
 
     shards: list[Shard]
     positions: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    alignments: dict[int, Alignment] = field(default_factory=dict)
     cp_size: int = 1
     cp_ranks: list[int] = field(default_factory=list)
     inferred: bool = False
@@ -48,6 +51,11 @@ class Peers:
     def joined(self) -> bool:
         """Whether any row is a sample of the rollout file."""
         return bool((self.positions >= 0).any())
+
+    @property
+    def all_joined(self) -> bool:
+        """Whether every row is: a file with rows of other samples may be of another attempt."""
+        return bool((self.positions >= 0).all())
 
     @property
     def missing(self) -> list[int]:

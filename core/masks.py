@@ -22,7 +22,7 @@ def fill_masks(
     out: Flat, samples: Sequence[Sample], rows: Sequence[Row | None], wanted: Wanted, evidence: Evidence
 ) -> None:
     """Write 0 and 1, and what can be said where there is none of the sample's length."""
-    trained = train_masks(samples, out, wanted, evidence)
+    trained = train_masks(out, wanted, evidence)
     for at, position in enumerate(out.positions.tolist()):
         values, known = out.one(at)
         mask = sample_mask(samples[position], rows[position]) if trained[at] is None else trained[at]
@@ -35,7 +35,7 @@ def fill_masks(
             values[:], known[:], out.states[at] = mask > 0, True, "ok"
 
 
-def train_masks(samples: Sequence[Sample], out: Flat, wanted: Wanted, evidence: Evidence) -> list[Array | None]:
+def train_masks(out: Flat, wanted: Wanted, evidence: Evidence) -> list[Array | None]:
     """From the first file of each shard that can be read and is of the sample's attempt."""
     found: list[Array | None] = [None] * len(out.positions)
     for peers, ats, rows in wanted:
@@ -46,16 +46,12 @@ def train_masks(samples: Sequence[Sample], out: Flat, wanted: Wanted, evidence: 
                 break
             masks = read_each(shard.tensors("loss_masks", [row for _, row, _ in left]))
             for (at, row, position), mask in zip(left, masks, strict=True):
-                mine = shard is peers.first or evidence.same_tokens(shard, row, position) is not False
+                mine = shard is peers.first or evidence.same_tokens(shard, row, position)
                 if mask is not None and mine:
                     whole = len(mask) == shard.responses[row]
-                    found[at] = fit_end(mask, samples[position].response_length) if whole else mask
+                    alignment = peers.alignments.get(row) if whole else None
+                    found[at] = mask if alignment is None else mask[alignment.at]
     return found
-
-
-def fit_end(values: Array, length: int) -> Array:
-    """The last `length` values: where the trainer's response is the longer, media were expanded in front."""
-    return values[len(values) - length :] if len(values) > length else values
 
 
 def sample_mask(sample: Sample, row: Row | None) -> Array | None:

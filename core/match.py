@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dumptui.core.align import Alignment
 from dumptui.core.context_parallel import Array
-from dumptui.core.evidence import Evidence, equal_tokens
+from dumptui.core.evidence import Evidence, has_media
+from dumptui.core.flat import State
 from dumptui.core.layout import Peers
 from dumptui.core.sample import Sample
 from dumptui.core.shard import Shard, as_list
@@ -34,6 +36,8 @@ class Matcher:
         self.evidence = evidence
         self.rows: list[Row | None] = [None] * len(samples)
         self.orphans: list[str] = []
+        self.refused: dict[int, tuple[State, str]] = {}
+        """What is to be said of the train data of a sample whose own row, by its index, was refused."""
         self._by_index: dict[int, list[int]] = defaultdict(list)
         self._without_index: list[int] = []
         for sample in samples:
@@ -46,31 +50,56 @@ class Matcher:
         peers.positions = np.full(first.rows, -1, np.int64)
         lengths = zip(first.totals.tolist(), first.responses.tolist(), strict=True)
         for row, (tokens, (total, response)) in enumerate(zip(self.evidence.read_tokens(peers), lengths, strict=True)):
-            found = self._find(first, row, tokens, total, response)
+            found = self._find(peers, row, tokens, total, response)
             if isinstance(found, str):
                 self.orphans.append(f"{first.path.name} row {row}: {found}")
-            else:
-                position, tied = found
-                peers.positions[row] = position
-                self.rows[position] = Row(peers, row, tied)
+                continue
+            position, tied, alignment = found
+            peers.positions[row] = position
+            self.rows[position] = Row(peers, row, tied)
+            if alignment is not None and response != self.samples[position].response_length:
+                peers.alignments[row] = alignment
 
-    def _find(self, shard: Shard, row: int, tokens: Array | None, total: int, response: int) -> tuple[int, bool] | str:
-        """The position of a row's sample and whether others fitted as well, or why there is none."""
+    def _find(
+        self, peers: Peers, row: int, tokens: Array | None, total: int, response: int
+    ) -> tuple[int, bool, Alignment | None] | str:
+        """The position of a row's sample, whether others fitted as well, and where it lies in an expanded response; or
+        why there is none.
+        """
+        shard = peers.first
         named, candidates = self._candidates(shard.positions[row], shard.indices[row])
         if not candidates:
             return f"{named} is not in the rollout file"
-        fitting = self._fitting(total, response, candidates)
-        if not fitting:
-            return f"{named} has other lengths in the rollout file"
-        same = {position: equal_tokens(tokens, response, self.samples[position]) for position in fitting}
-        sure = [position for position in fitting if same[position]]
-        if named == _NAMELESS and len(sure) != 1:
+        exact, longer = self._fitting(total, response, candidates)
+        if not exact and not longer:
+            return self._refuse(candidates, f"{named} has other lengths in the rollout file", "not dumped")
+        same: dict[int, Alignment | None] = {
+            position: None for position in exact if self._is_row(peers, row, tokens, response, position)
+        }
+        if not same and tokens is not None:
+            found = ((position, self.evidence.alignment(shard, row, tokens, position)) for position in longer)
+            same = {position: alignment for position, alignment in found if alignment is not None}
+        if named == _NAMELESS and len(same) != 1:
             return f"cannot join: {named}, and its tokens don't tell"
-        possible = sure or [position for position in fitting if same[position] is None]
-        if not possible:
-            return f"{named} has other tokens in the rollout file"
-        free = [position for position in possible if self.rows[position] is None]
-        return (free[0], len(possible) > 1) if free else f"{named} already has its train row"
+        if not same and tokens is None:
+            return self._refuse(candidates, f"{named} is not confirmed: the tokens of the row can't be read")
+        if not same:
+            if any(has_media(shard, row, self.samples[position]) for position in longer):
+                return self._refuse(candidates, f"{named} has media in the train file that can't be aligned")
+            return self._refuse(candidates, f"{named} has other tokens in the rollout file", "not dumped")
+        free = [position for position in same if self.rows[position] is None]
+        return (free[0], len(same) > 1, same[free[0]]) if free else f"{named} already has its train row"
+
+    def _is_row(self, peers: Peers, row: int, tokens: Array | None, response: int, position: int) -> bool:
+        if tokens is None:
+            return self.evidence.same_engine(peers, row, position)
+        return self.evidence.equal_tokens(tokens, response, position)
+
+    def _refuse(self, candidates: Sequence[int], why: str, state: State = "unreadable") -> str:
+        """Keep why a row is no sample's for the sample that it should be of; of several it is not known which."""
+        if len(candidates) == 1:
+            self.refused.setdefault(candidates[0], (state, why))
+        return why
 
     def _candidates(self, position: int | None, index: int | None) -> tuple[str, list[int]]:
         """What the row says it is, and the samples that this may be."""
@@ -80,14 +109,14 @@ class Matcher:
             return f"sample_index {index}", self._by_index.get(index, [])
         return _NAMELESS, self._without_index or list(range(len(self.samples)))
 
-    def _fitting(self, total: int, response: int, candidates: Sequence[int]) -> list[int]:
-        """The samples with a row's lengths, else those that are shorter, as media are expanded on the train side."""
+    def _fitting(self, total: int, response: int, candidates: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The samples with a row's lengths, and those that are shorter, as media are expanded on the train side."""
         lengths = [
             (position, self.samples[position].total_length, self.samples[position].response_length)
             for position in candidates
         ]
         exact = [position for position, t, r in lengths if (t, r) == (total, response)]
-        return exact or [position for position, t, r in lengths if t < total and r <= response]
+        return exact, [position for position, t, r in lengths if t < total and r <= response]
 
 
 _NAMELESS = "it has no sample_index"

@@ -219,19 +219,15 @@ def read_one(slot: Slot, lost: dict[int, list[str]]) -> Array | None:
 
 
 def write(slot: Slot, array: Array, out: Flat) -> None:
-    """Put a slice in its place.
-
-    Where the trainer's response is longer than the sample's (media expanded), the ends are aligned.
-    """
+    """Put a slice in its place; where the trainer's response is longer than the sample's, by their alignment."""
     values, known = out.one(slot.at)
-    if slot.response == len(values):
+    found = slot.column.peers.alignments.get(slot.row)
+    if found is None:
         put(values, array, slot.first, slot.second)
         known[slot.first] = known[slot.second] = True
         return
     there, held = np.zeros(slot.response, values.dtype), np.zeros(slot.response, bool)
     put(there, array, slot.first, slot.second)
     held[slot.first] = held[slot.second] = True
-    shared = min(slot.response, len(values))
-    tail, end = slice(len(values) - shared, None), slice(slot.response - shared, None)
-    values[tail] = np.where(held[end], there[end], values[tail])
-    known[tail] |= held[end]
+    mine = found.own & held[found.at]
+    values[mine], known[mine] = there[found.at[mine]], True

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from dumptui.core.context_parallel import Array, Ints
-from dumptui.core.errors import NoDump
+from dumptui.core.errors import DumpError, NoDump
 from dumptui.core.ptfile import OnRead, Placeholder, PtFile
 from dumptui.core.values import (
+    Dumped,
     Numbers,
     alike,
     as_cell,
@@ -23,6 +24,7 @@ from dumptui.core.values import (
     floats,
     integers,
     plain,
+    preview,
     type_name,
 )
 from dumptui.core.versions import Call, read_calls, version_at
@@ -165,8 +167,19 @@ def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:
         index = as_int(fields.get("index"))
         occurrence = seen.get(index, 0)
         seen[index] = occurrence + 1
-        sample = read_sample(fields, position, index, occurrence)
+        sample = read_or_note(fields, position, index, occurrence)
         yield sample if fields else replace(sample, notes=(f"is no sample but {type_name(one)}",))
+
+
+def read_or_note(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
+    """A sample; where a value of it can't be read at all, one without values that says why."""
+    try:
+        return read_sample(fields, position, index, occurrence)
+    except DumpError:
+        raise
+    except Exception as error:  # whatever an odd value provokes costs its own sample
+        empty = read_sample({"response_length": 0}, position, index, occurrence)
+        return replace(empty, notes=(f"can't be read: {type_name(error)}: {preview(str(error))}",))
 
 
 def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
@@ -216,7 +229,7 @@ def read_floats(fields: Mapping[str, Any], name: str, notes: list[str]) -> Numbe
     value = fields.get(name)
     if value is None:
         return None
-    found = floats(value)
+    found = floats([value] if type(value) is float else value)
     if found is None:
         notes.append(f"{name} is no list of numbers")
         return Numbers(np.empty(0, np.float32), np.empty(0, np.int64))
@@ -241,6 +254,8 @@ def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
 
 def read_extra(value: object, length: int) -> object:
     """A list of floats, one a response token, as an array, which is an eighth of its size."""
+    if isinstance(value, Dumped) and not value.shape and length == 1:
+        return value.vector()
     if isinstance(value, (list, tuple, np.ndarray)) and len(value) == length > 0 and isinstance(value[0], float):
         found = floats(value)
         return value if found is None or len(found.gaps) else found.values

@@ -194,7 +194,7 @@ def of_states(step: Step, said: Sequence[Said]) -> dict[str, Sequence[object]]:
 def worst_state(step: Step, at: int, said: Sequence[Said]) -> tuple[State, str | None]:
     """The state of the train columns of a sample: that of the one of which least can be shown, and why."""
     if step.rows[at] is None:
-        return "not dumped", None if step.files.key.evaluation else "no train row"
+        return ("not dumped", None) if step.files.key.evaluation else step.without_row(at)
     for state in ("unreadable", "partial", "ok"):
         for states, reasons in said:
             if states[at] == state:

@@ -57,6 +57,32 @@ def steps_of(shard: Shard, count: int) -> tuple[int, ...] | None:
     return found if found and len(found) == len(sizes) and sum(found) == count else None
 
 
+def lost_rollouts(step: Step) -> str | None:
+    """What the schedule says was trained beside the rows that are there; None where it doesn't tell of a lost shard.
+
+    A data-parallel shard that is lost would have about as many rows as the others.
+    """
+    joined = [peers.first for peers in step.peers if peers.joined]
+    planned = max((sum(whole_numbers(shard.columns.get("num_rollouts"))) for shard in joined), default=0)
+    rows = [(shard.value("rollout_ids", row), at, row) for at, shard in enumerate(joined) for row in range(shard.rows)]
+    there = len({as_int(rollout) if rollout is not None else (at, row) for rollout, at, row in rows})
+    lost = planned - there
+    if lost <= 0 or lost < min(shard.rows for shard in joined) or counts_trained(step, joined):
+        return None
+    return f"the schedule has {planned} rollouts, the train files {there}: a data-parallel shard is missing"
+
+
+def counts_trained(step: Step, shards: Sequence[Shard]) -> bool:
+    """Whether the raw rewards, which are of the whole batch, are as many as the rows that are there."""
+    columns = (shard.columns.get("raw_reward") for shard in shards)
+    return any(isinstance(column, (list, tuple)) and len(column) == step.trained for column in columns)
+
+
+def whole_numbers(dumped: object) -> list[int]:
+    numbers = [as_int(one) for one in dumped] if isinstance(dumped, (list, tuple)) else []
+    return [one for one in numbers if one is not None]
+
+
 def schedule_columns(step: Step) -> dict[str, Sequence[object]]:
     """The micro-batch and the optimizer step of each sample of a step, None where the dump doesn't say."""
     schedules = {id(peers): schedule_of(peers) for peers in step.peers}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import NoDump
 from dumptui.core.ptfile import Array as Inline
 from dumptui.core.ptfile import OnRead, PtFile
-from dumptui.core.values import Dumped, as_int, as_mapping, floats, integers, plain
+from dumptui.core.values import COMPLEX, Dumped, as_int, as_mapping, floats, integers, plain
 
 # Columns of one value a response token, which are cut over context-parallel ranks.
 PER_TOKEN = (
@@ -49,6 +49,7 @@ NOT_PER_TOKEN = frozenset(
 PLAIN = frozenset(["rewards", "raw_reward", "truncated"])
 # Columns of whole numbers, one a token or a response token.
 WHOLE = frozenset(["tokens", "loss_masks"])
+ODD = -2  # in place of a number of values
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)
@@ -100,7 +101,7 @@ class Shard:
         values = self._values(column)
         if values is None:
             return [None] * len(rows)
-        return [value if isinstance(value := values[row], Dumped) else None for row in rows]
+        return [value if is_row(value := values[row]) else None for row in rows]
 
     def value(self, column: str, row: int) -> object:
         """The entry of a row in a column that holds one a row; None where there is none."""
@@ -112,10 +113,14 @@ class Shard:
         return values if isinstance(values, (list, tuple)) and len(values) == len(self.totals) else None
 
     def widths(self, column: str) -> Ints:
-        """How many values each row holds, -1 where there is none; asked at each look at a part of the column."""
+        """How many values each row holds, -1 where there is none, ODD where it holds something else; asked at each look
+        at a part of the column.
+        """
         if column not in self._widths:
             values: Sequence[Any] = self.columns[column]
-            found = np.array([value.size if isinstance(value, Dumped) else -1 for value in values], np.int64)
+            found = np.array(
+                [value.size if is_row(value) else -1 if value is None else ODD for value in values], np.int64
+            )
             found.flags.writeable = False
             self._widths[column] = found
         return self._widths[column]
@@ -225,8 +230,19 @@ def is_per_token(name: str, values: object, rows: int) -> bool:
     """Whether a column holds one float tensor a row: the shape of every per-token statistic, known by name or not."""
     if name in NOT_PER_TOKEN or not isinstance(values, (list, tuple)) or len(values) != rows:
         return False
-    first = next((value for value in values if value is not None), None)
-    return isinstance(first, Dumped) and len(first.shape) == 1 and first.dtype.startswith(("float", "bfloat"))
+    there = (value for value in values if value is not None)
+    if name not in PER_TOKEN:
+        return is_floats(next(there, None))
+    return any(map(is_floats, there))
+
+
+def is_floats(value: object) -> bool:
+    return is_row(value) and value.dtype.startswith(("float", "bfloat"))
+
+
+def is_row(value: object) -> TypeGuard[Dumped]:
+    """Whether it is a row of numbers, as every value is that is read of a column."""
+    return isinstance(value, Dumped) and len(value.shape) == 1 and value.dtype not in COMPLEX
 
 
 def holds_something(values: object) -> bool:
@@ -243,16 +259,26 @@ def read_column(name: str, values: object) -> object:
     if name in PLAIN:
         return [plain(row) for row in listed]
     if name in WHOLE:
-        return [whole_numbers(row) for row in listed]
-    if not isinstance(next((row for row in listed if row is not None), None), Listed):
+        return [vector(whole_numbers(row)) for row in listed]
+    # A row of one value may have no side; a column that nobody knows and of nothing else has a value a sample.
+    if name in PER_TOKEN or (name not in NOT_PER_TOKEN and any(map(is_row, listed))):
+        listed = [vector(row) for row in listed]
+    if all(isinstance(row, Dumped) for row in listed) or not any(map(is_float_list, listed)):
         return listed
-    if not any(isinstance(row, Listed) and len(row) and isinstance(row[0], float) for row in listed):
-        return listed
-    arrays = [floats(row) if isinstance(row, Listed) else None for row in listed]
-    return [
-        row if array is None or len(array.gaps) else Inline(array.values)
-        for row, array in zip(listed, arrays, strict=True)
-    ]
+    return [numbers_row(row) for row in listed]
+
+
+def is_float_list(row: object) -> bool:
+    return isinstance(row, Listed) and len(row) > 0 and isinstance(row[0], float)
+
+
+def numbers_row(row: object) -> object:
+    array = floats(row) if isinstance(row, Listed) else None
+    return row if array is None or len(array.gaps) else Inline(array.values)
+
+
+def vector(row: object) -> object:
+    return row.vector() if isinstance(row, Dumped) and not row.shape else row
 
 
 def whole_numbers(row: object) -> object:

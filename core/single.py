@@ -30,7 +30,7 @@ def load_single(files: StepFiles, index: int) -> Step | None:
     """A step that holds the one sample of that index, None where only the whole step can tell.
 
     So it is where the index repeats, the context-parallel layout is not recorded, or anything is odd. That the mirror
-    is of this attempt is told by its tokens, which have to be those of the train row.
+    holds what the rollout file does is told by the train row, which has to have its tokens and engine log-probs.
     """
     if files.rollout is None or files.mirror is None or not files.shards:
         return None
@@ -48,7 +48,7 @@ def load_single(files: StepFiles, index: int) -> Step | None:
     step = join(files, rollout, rows)
     # The widths of all rows have to tell the same rule as those of the one: a single row may fit by chance.
     alike = all(step.cut(column) == cut for column, cut in cuts.items())
-    whole = step.trained == 1 and not step.orphans and alike and is_placed(step)
+    whole = step.trained == 1 and not step.orphans and alike and is_confirmed(step) and is_placed(step)
     return replace(step, alone=True) if whole else None
 
 
@@ -96,6 +96,11 @@ def find_cuts(shards: Sequence[Shard]) -> dict[str, Cut]:
         take_recorded(group)
     columns = {name for shard in shards for name in shard.per_token}
     return {column: find_cut(groups, column) for column in columns}
+
+
+def is_confirmed(step: Step) -> bool:
+    """Whether the train files hold all of the engine's log-probs of the mirror, but for their rounding."""
+    return not step.samples[0].response_length or bool(step.confirmed(np.zeros(1, np.int64))[0])
 
 
 def is_placed(step: Step) -> bool:

@@ -17,6 +17,7 @@ from dumptui.core.join import Step, load, read_shards
 from dumptui.core.mirror import mirror_index
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run import StepFiles, StepKey, is_young
+from dumptui.core.schedule import lost_rollouts
 from dumptui.core.survey import parts
 
 
@@ -40,7 +41,7 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
     yield from (_unreadable(files.key, error) for error in step.broken)
     yield from _contents(step)
     yield from _coverage(step, missing)
-    yield from _fields(step, pause)
+    yield from _fields(step, bool(missing or step.broken), pause)
     layout = None if missing or step.broken else describe_layout(step)
     if layout is not None and layout not in seen:
         seen.add(layout)
@@ -108,9 +109,10 @@ def _sample_notes(step: Step) -> Iterator[Finding]:
 def _coverage(step: Step, missing: Ranks) -> Iterator[Finding]:
     key, all_samples, lost = step.files.key, len(step.samples), _lost(step, missing)
     if step.trained < all_samples and step.files.shards and not key.evaluation:
-        why = ", ".join(lost) or "the others were dropped by the schedule"
         have = f"{step.trained} of {all_samples} samples have train data"
-        yield Finding("warning" if lost else "info", f"{have}: {why}", key)
+        gone = None if lost else lost_rollouts(step)
+        why = ", ".join(lost) or gone or "the others were dropped by the schedule"
+        yield Finding(_unless_young(step, "error") if gone else "warning" if lost else "info", f"{have}: {why}", key)
     for shard in step.shards:
         held = _length(shard.columns.get("raw_reward"))
         if held > all_samples or (held not in (0, all_samples, step.trained) and not lost):
@@ -125,12 +127,17 @@ def _lost(step: Step, missing: Ranks) -> list[str]:
     return lost + ([f"{count(len(step.orphans), 'row')} of other samples"] if step.orphans else [])
 
 
+def _unless_young(step: Step, level: Level) -> Level:
+    """What is missing of a step may still be being written."""
+    return "info" if any(is_young(entry.path) for _, entry in step.files.shards) else level
+
+
 def _length(column: object) -> int:
     return len(column) if isinstance(column, (list, tuple)) else 0
 
 
-def _fields(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
-    """Per reason, the fields that are not whole and in how many samples."""
+def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator[Finding]:
+    """Per reason, the fields that are not whole and in how many samples; `reported`: why parts are missing, already."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     first: dict[tuple[str, str], str] = {}
     for name, state, reason in _states(step, pause):
@@ -138,7 +145,8 @@ def _fields(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
         counts[same][name] += 1
         first.setdefault(same, reason)
     for same, fields in counts.items():
-        level: Level = "warning" if same[0] == "partial" else "error"
+        partial_level: Level = "warning" if reported else _unless_young(step, "error")
+        level = partial_level if same[0] == "partial" else "error"
         extent = f"{same[0]} in {max(fields.values())} of {count(len(step.samples), 'sample')}"
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
 

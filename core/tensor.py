@@ -65,6 +65,10 @@ class Tensor:
         last = self.offset + sum(map(mul, self.shape, self.stride)) - sum(self.stride)
         return self.offset * width, (last + 1) * width
 
+    def vector(self) -> Tensor:
+        """A value without a side as one of a single value."""
+        return self if self.shape else Tensor(self.source, self.storage, self.dtype, self.offset, (1,), _PLAIN)
+
     def numpy(self) -> NDArray[Any]:
         """The values in an array of its own; bfloat16 and float8 as float32. Raises DumpError."""
         start, end = self.span()
@@ -106,6 +110,9 @@ class Array:
 
     def __repr__(self) -> str:
         return f"<{self.dtype}{list(self.shape)}>"
+
+    def vector(self) -> Array:
+        return self if self.shape else Array(self._values.reshape(1), self.dtype)
 
     def numpy(self) -> NDArray[Any]:
         return self._values.astype(self._values.dtype.newbyteorder("="), order="C")

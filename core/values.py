@@ -18,6 +18,7 @@ from dumptui.core.ptfile import Placeholder, Tensor
 # A dumped array: a tensor still in its file, or numbers that stood in the pickle itself.
 Dumped: TypeAlias = Tensor | Inline
 
+COMPLEX = frozenset(("complex64", "complex128"))
 _NOTHING: Ints = np.empty(0, np.int64)
 # What is plain as it is: nearly every value that is asked about, and told by its type in a tenth of the time.
 _PLAIN = frozenset((bool, int, float, str, type(None)))
@@ -110,8 +111,8 @@ def _whole(array: Array) -> Array | None:
 
 
 def flat(dumped: Dumped) -> Array | None:
-    """The numbers of a tensor that has at most one side longer than 1; None of any other."""
-    if sum(side != 1 for side in dumped.shape) > 1:
+    """The real numbers of a tensor that has at most one side longer than 1; None of any other."""
+    if dumped.dtype in COMPLEX or sum(side != 1 for side in dumped.shape) > 1:
         return None
     return dumped.numpy().reshape(-1)
 

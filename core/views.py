@@ -113,7 +113,8 @@ def notes(step: Step, sample: Sample, mask_reason: str | None) -> list[str]:
     row = step.rows[sample.position]
     if row is None:
         if not step.files.key.evaluation:
-            found.append("no train data for this sample")
+            why = step.refused.get(sample.position)
+            found.append("no train data for this sample" + (f": {why[1]}" if why else ""))
         return found
     shard = row.peers.first
     if expanded := int(shard.totals[row.row]) - sample.total_length:

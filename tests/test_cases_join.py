@@ -285,7 +285,7 @@ def test_media_expanded_in_the_prompt(tmp_path: Path, cp: int) -> None:
     assert "pixel_values" not in document["fields"] and "multimodal_train_inputs" not in document["fields"]
 
 
-def test_media_expanded_in_the_response_leave_its_end_aligned(tmp_path: Path) -> None:
+def test_media_expanded_in_the_response_shift_no_token(tmp_path: Path) -> None:
     short = sample(0, prompt_len=6, response_len=6, rollout_log_probs=[-0.1 * at for at in range(6)])
     longer = {
         **short,
@@ -297,8 +297,8 @@ def test_media_expanded_in_the_response_leave_its_end_aligned(tmp_path: Path) ->
     write_step(tmp_path, 0, [longer], truth={"log_probs": [counted(9)], "rollout_log_probs": [None]}, mirror=False)
     write_step(tmp_path, 0, [short], train=False, mirror=False)
     step = read(tmp_path)
-    assert values(step, "train_log_probs") == [None, None, *counted(9)[5:]]
-    assert documents(step)[0]["loss_mask"] == [0, 0, 1, 1, 1, 1]
+    assert values(step, "train_log_probs") == [*counted(9)[:2], *counted(9)[5:]]
+    assert documents(step)[0]["loss_mask"] == [1] * 6
 
 
 def test_another_sequence_is_no_expansion(tmp_path: Path) -> None:

@@ -327,6 +327,28 @@ def test_dropped_by_the_schedule(tmp_path: Path) -> None:
     assert said(tmp_path) == [(0, None, "info", problem)]
 
 
+def test_a_data_parallel_shard_that_every_step_lacks(tmp_path: Path) -> None:
+    """No step beside has its ranks, but the schedule in the other files counts its rollouts."""
+    for step in range(3):
+        write(tmp_path, step, Layout(tp=2, dp=2), drop=[2, 3])
+    why = "the schedule has 8 rollouts, the train files 4: a data-parallel shard is missing"
+    assert said(tmp_path) == [(at, None, "error", f"4 of 8 samples have train data: {why}") for at in range(3)]
+    assert exit_code(health(Run.open(tmp_path))) == 1
+
+
+def test_a_context_parallel_slice_that_every_step_lacks(tmp_path: Path) -> None:
+    for step in range(3):
+        write(tmp_path, step, Layout(cp=2), drop=[1])
+    rows = said(tmp_path)
+    assert [row[0] for row in rows if row[2] == "error" and "cp rank 1 of 2 missing" in row[3]] == [0, 1, 2]
+    assert exit_code(health(Run.open(tmp_path))) == 1
+
+
+def test_a_context_parallel_slice_that_is_not_there_yet(tmp_path: Path) -> None:
+    write(tmp_path, 0, Layout(cp=2), drop=[1], age=0)
+    assert exit_code(health(Run.open(tmp_path))) == 0
+
+
 def test_rows_of_other_samples(tmp_path: Path) -> None:
     write(tmp_path, columns={"sample_indices": [0, 1, 2, 999, 4, 5, 6, 7]})
     assert said(tmp_path) == [

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from dumptui.core import views
 from dumptui.core.join import load
 from dumptui.core.run import Run, StepKey
 from dumptui.core.single import NOTE, load_single
+from dumptui.tui.cli import main
 from tests.writer import Layout, sample, write_step
 
 LAYOUTS = [Layout(dp=2), Layout(cp=2, dp=2), Layout(tp=2, cp=4, pp=2), Layout(cp=2, qkv="bshd", pad=16)]
@@ -63,3 +66,23 @@ def test_siblings_need_the_whole_step(tmp_path: Path) -> None:
     assert load_single(files, 7) is None
     single = load_single(files, 8)
     assert single is not None and np.array_equal(single.samples[0].tokens, load(files).samples[2].tokens)
+
+
+@pytest.mark.parametrize("lacking", ["no engine column", "none in the mirror", "another copy"])
+def test_a_mirror_whose_log_probs_the_train_files_do_not_confirm_is_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lacking: str
+) -> None:
+    """Its log-probs would be shown as the rollout file's."""
+    batch = [sample(at, response_len=9) for at in range(3)]
+    given = {"rollout_log_probs": [None] * 3} if lacking == "no engine column" else None
+    write_step(tmp_path, 0, batch, truth=given)
+    mirror = tmp_path / "dashboard_columns" / "rollout_0.parquet"
+    change = pl.lit(None, pl.List(pl.Float32)) if lacking == "none in the mirror" else pl.col("rollout_log_probs")
+    if lacking != "none in the mirror":
+        change = change.list.eval(pl.element() - 0.25)
+    pl.read_parquet(mirror).with_columns(change.alias("rollout_log_probs")).write_parquet(mirror)
+    files = Run.open(tmp_path).steps[StepKey(0)]
+    assert load_single(files, 1) is None
+    assert main([str(tmp_path), "--print", "tokens", "--sample", "1", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["fields"]["rollout_log_probs"]["values"]
+    assert shown == [np.float32(one) for one in batch[1]["rollout_log_probs"]]

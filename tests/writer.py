@@ -301,7 +301,7 @@ def _train_file(truth: Truth, layout: Layout, rank: Rank, whole: Json) -> Json:
     data = {k: v if k in BATCH_GLOBAL else [v[position] for position in shard] for k, v in whole.items()}
     data["rollout_mask_sums"] = torch.tensor([float(truth.masks[position].sum()) for position in shard])
     data["num_microbatches"], data["micro_batch_indices"] = [1], [list(range(len(shard)))]
-    data["num_rollouts"] = [len(truth.samples)]
+    data["num_rollouts"] = [sum(map(len, truth.shards))]
     if layout.qkv == "bshd":
         data["max_seq_lens"] = [-(-max(data["total_lengths"]) // layout.pad) * layout.pad] * len(shard)
     for name, column in truth.fields.items():
