@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array
-from dumptui.core.flat import Bools
+from dumptui.core.context_parallel import Array, Ints
+from dumptui.core.flat import Bools, Flat, safe_ratio
 from dumptui.core.join import Step
 from dumptui.core.quantiles import Quantiles
 from dumptui.core.survey import TAILS, parts
@@ -81,7 +81,7 @@ def distribution(step: Step, name: str, trained: Sequence[Bools]) -> Iterator[Di
     quantiles, moments, total, samples = Quantiles(), Moments(), 0, 0
     reasons: list[str | None] = []
     for positions, unmasked in zip(parts(step), trained, strict=True):
-        flat = step.gather(name, positions)
+        flat = statistic_field(step, name, positions)
         values = flat.values[flat.known & unmasked]
         quantiles.add(values)
         moments.add(values)
@@ -111,6 +111,11 @@ def distribution(step: Step, name: str, trained: Sequence[Bools]) -> Iterator[Di
         bins=bins,
         ends=ends,
     )
+
+
+def statistic_field(step: Step, name: str, positions: Ints) -> Flat:
+    """A field as statistics take it: a ratio of a difference that is clamped."""
+    return safe_ratio(step.gather("lp_diff", positions)) if name == "imp_ratio" else step.gather(name, positions)
 
 
 def histogram(values: Quantiles) -> tuple[tuple[int, ...], tuple[float, float]]:

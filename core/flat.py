@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dumptui.core.context_parallel import Array, Ints
+from dumptui.core.ratio import LARGEST_LOG_RATIO
 
 State: TypeAlias = Literal["ok", "partial", "unreadable", "not dumped"]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -83,6 +84,14 @@ def ratio(diff: Flat) -> Flat:
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.where(diff.known, np.exp(diff.values), np.float32(0))
     return Flat("imp_ratio", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
+
+
+def safe_ratio(diff: Flat) -> Flat:
+    """The ratio for statistics: of a difference clamped to ±LARGEST_LOG_RATIO, and NaN of one that is not finite."""
+    values = np.clip(diff.values, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+    values[np.isinf(diff.values)] = np.nan
+    clamped = Flat("lp_diff", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
+    return ratio(clamped)
 
 
 def overlay(out: Flat, at: Ints, source: Flat, source_at: Sequence[int] | None = None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dumptui.core.passing import is_binary, pass_rates
 from dumptui.core.record import Record
-from dumptui.core.statistics import mean, std
+from dumptui.core.statistics import finite, mean, std
 from dumptui.core.tables import SAME_REWARD, floats, members, reward_column
 
 
@@ -17,7 +17,7 @@ class Group:
     """A prompt group: its row in the groups table, and its members by position in the rollout file.
 
     `members` has the best reward first and those without one last, `rewards` theirs in the same order, of which
-    `rewarded` are there. `passes` is pass@k by k, empty unless all rewards of the step are `binary`.
+    `rewarded` are finite numbers. `passes` is pass@k by k, empty unless all rewards of the step are `binary`.
     """
 
     row: Record
@@ -64,7 +64,7 @@ def ranked(table: Sequence[Record], rows: Sequence[Record], evaluation: bool) ->
 
 def group(row: Record, order: Sequence[int], rewards: Sequence[float | None], binary: bool) -> Group:
     mine = tuple(rewards[at] for at in order)
-    rewarded = sum(reward is not None for reward in mine)
+    rewarded = len(finite(mine))
     return Group(row, tuple(order), mine, rewarded, binary, mean(mine), std(mine), pass_rates(mine) if binary else {})
 
 
@@ -83,10 +83,10 @@ def known_rewards(table: Sequence[Record], evaluation: bool) -> list[float | Non
 
 
 def merit(reward: float | None) -> tuple[int, float]:
-    """Sorts the best first, what is no number after all numbers, what is not there last."""
+    """Sorts the best first, what is not finite after all numbers, what is not there last."""
     if reward is None:
         return 2, 0.0
-    return (1, 0.0) if math.isnan(reward) else (0, -reward)
+    return (0, -reward) if math.isfinite(reward) else (1, 0.0)
 
 
 def mean_passes(groups: Sequence[Group]) -> dict[int, float]:

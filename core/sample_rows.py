@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from dumptui.core.flat import Flat, State, ratio
+import numpy as np
+
+from dumptui.core.context_parallel import Ints
+from dumptui.core.flat import Flat, State, safe_ratio
 from dumptui.core.join import Step
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
@@ -26,8 +30,8 @@ def samples(
 ) -> list[Record]:
     """A row a sample in file order; `on_field` is told before each of the per-token fields which share is done.
 
-    A statistic is over unmasked positions, None where there is none or a slice is missing. `brief` leaves out all
-    that the step's own row does not need, half of the work.
+    A statistic is over the finite values at unmasked positions, None where there is none or a slice is missing;
+    `not_finite` counts the others. `brief` leaves out all that the step's own row does not need, half of the work.
     """
     versions = [sample.versions for sample in step.samples]
     current = current_version(step.rollout.step, versions)
@@ -41,6 +45,7 @@ def samples(
     for name, column in (divergence(step) if brief else statistics(step, on_field)).items():
         for row, value in zip(table, column, strict=True):
             row[name] = value
+    count_rewards(table)
     return table
 
 
@@ -127,10 +132,22 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     }
 
 
+def count_rewards(table: Sequence[Record]) -> None:
+    """Count a reward that is NaN or infinite with the sample's tokens that are."""
+    for row in table:
+        rewards = (row["reward"], row["raw_reward"])
+        if any(isinstance(reward, float) and not math.isfinite(reward) for reward in rewards):
+            for name in ("not_finite", "step_not_finite"):
+                if isinstance(counted := row.get(name), int):
+                    row[name] = counted + 1
+
+
 def divergence(step: Step) -> dict[str, Sequence[object]]:
     mask = step.masks()
-    apart = magnitudes(step, Masked(step.difference(mask.positions, mask), mask))
-    return {"mean_entropy": Masked(step.gather("entropy"), mask).mean(), **apart}
+    apart = Masked(step.difference(mask.positions, mask), mask)
+    entropy = Masked(step.gather("entropy"), mask)
+    odd = (apart.not_finite + entropy.not_finite).tolist()
+    return {"mean_entropy": entropy.mean(), **magnitudes(step, apart), "step_not_finite": odd}
 
 
 def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequence[object]]:
@@ -140,6 +157,7 @@ def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequenc
     """
     mask = step.masks()
     said: list[Said] = []
+    odd: dict[str, Ints] = {}
 
     def over(name: str) -> Masked:
         if on_field is not None:
@@ -147,10 +165,14 @@ def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequenc
         flat = step.gather(name)
         step.pause()
         said.append((flat.states, flat.reasons))
-        return Masked(flat, mask)
+        masked = Masked(flat, mask)
+        odd[name] = masked.not_finite
+        return masked
 
+    apart, differences = of_difference(step, mask, said)
+    odd["lp_diff"] = apart.not_finite
     return {
-        **of_difference(step, mask, said),
+        **differences,
         **of_entropy(over("entropy")),
         "ref_entropy_mean": over("ref_entropy").mean(),
         **of_advantages(over("advantages")),
@@ -158,15 +180,19 @@ def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequenc
         "effective_length": effective_lengths(mask),
         **schedule_columns(step),
         **of_states(step, said),
+        "not_finite": np.sum(list(odd.values()), axis=0).tolist(),
+        "diff_not_finite": odd["lp_diff"].tolist(),
+        "step_not_finite": (odd["lp_diff"] + odd["entropy"]).tolist(),
     }
 
 
-def of_difference(step: Step, mask: Flat, said: list[Said]) -> dict[str, Sequence[object]]:
+def of_difference(step: Step, mask: Flat, said: list[Said]) -> tuple[Masked, dict[str, Sequence[object]]]:
     found = step.difference(mask.positions, mask)
     said.append((found.states, found.reasons))
-    apart = magnitudes(step, Masked(found, mask))
+    apart = Masked(found, mask)
+    columns = magnitudes(step, apart)
     step.pause()
-    return {**apart, "mean_imp_ratio": Masked(ratio(found), mask).mean()}
+    return apart, {**columns, "mean_imp_ratio": Masked(safe_ratio(found), mask).mean()}
 
 
 def magnitudes(step: Step, apart: Masked) -> dict[str, Sequence[object]]:

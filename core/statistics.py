@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,18 +19,25 @@ RESIDUE = 1e-6
 
 
 class Masked:
-    """The values of a field where the loss mask is 1, and how many each sample has.
+    """The finite values of a field where the loss mask is 1, `count` a sample; `not_finite` are NaN or infinite there.
 
     Samples whose field or mask is not `ok` have no statistics: over a part they would be another number under one name.
     """
 
     def __init__(self, flat: Flat, mask: Flat) -> None:
         chosen = flat.known & mask.known & (mask.values > 0)
-        counts = count_true(chosen, flat.offsets)
+        there = counts = count_true(chosen, flat.offsets)
         self._values = flat.values[chosen]
+        finite = np.isfinite(self._values)
+        if not finite.all():
+            chosen[chosen] = finite
+            counts = count_true(chosen, flat.offsets)
+            self._values = self._values[finite]
+        whole = flat.ok & mask.ok
         self._filled = counts > 0
         self._starts = (np.cumsum(counts) - counts)[self._filled]
-        self.count = np.where(flat.ok & mask.ok, counts, 0)
+        self.count = np.where(whole, counts, 0)
+        self.not_finite: Ints = np.where(whole, there - counts, 0)
 
     def mean(self) -> list[float | None]:
         return self._shown(self._reduce(np.add, self._values, np.float64) / np.maximum(self.count, 1))
@@ -56,8 +63,7 @@ class Masked:
         """Over each sample's stretch; 0 for an empty one."""
         out = np.zeros(len(self._filled), dtype)
         if len(self._starts):
-            with np.errstate(invalid="ignore"):
-                out[self._filled] = ufunc.reduceat(values, self._starts, dtype=dtype)
+            out[self._filled] = ufunc.reduceat(values, self._starts, dtype=dtype)
         return out
 
     def _shown(self, values: Array) -> list[float | None]:
@@ -73,25 +79,32 @@ def count_true(flags: Array, offsets: Ints) -> Ints:
 def spread(values: Array) -> float:
     """torch.std of two or more float32 values."""
     wide = values.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        centre = wide.mean()
-        found = deviation(wide, centre)
-        return found if not found <= RESIDUE * abs(centre) else deviation(wide, torch_mean(values.astype(np.float32)))
+    centre = wide.mean()
+    found = deviation(wide, centre)
+    if found > RESIDUE * abs(centre):
+        return found
+    with np.errstate(over="ignore"):  # float32 can't hold the sum of the largest
+        rounded = torch_mean(values.astype(np.float32))
+    return deviation(wide, rounded) if np.isfinite(rounded) else found
 
 
 def deviation(values: Array, centre: float | np.floating[Any]) -> float:
     return float(np.sqrt(np.square(values - centre).sum() / (len(values) - 1)))
 
 
+def finite(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
 def mean(values: Sequence[float | None]) -> float | None:
-    """The plain mean of what is there; None of nothing. numpy would take ten times as long over a group of 8."""
-    there = [value for value in values if value is not None]
+    """The plain mean of the finite ones; None of nothing. numpy would take ten times as long over a group of 8."""
+    there = finite(values)
     return sum(there) / len(there) if there else None
 
 
 def std(values: Sequence[float | None]) -> float | None:
-    """Sample standard deviation (n-1) of what is there; None of fewer than two."""
-    there = [value for value in values if value is not None]
+    """Sample standard deviation (n-1) of the finite ones; None of fewer than two."""
+    there = finite(values)
     if len(there) < 2:
         return None
     centre = sum(there) / len(there)

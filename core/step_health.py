@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from dumptui.core.finding import Finding, Level, count
 from dumptui.core.flat import Flat
 from dumptui.core.join import Step, load, read_shards
 from dumptui.core.mirror import mirror_index
+from dumptui.core.odd_values import OddValues
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run import StepFiles, StepKey, is_young
 from dumptui.core.schedule import lost_rollouts
@@ -98,12 +100,22 @@ def _contents(step: Step) -> Iterator[Finding]:
     if step.orphans:
         yield Finding("error", f"{count(len(step.orphans), 'train row')} without a sample: {step.orphans[0]}", key)
     yield from _sample_notes(step)
+    yield from _rewards(step)
 
 
 def _sample_notes(step: Step) -> Iterator[Finding]:
     told = Counter(note for sample in step.samples for note in sample.notes if note not in step.rollout.notes)
     for note, number in told.items():
         yield Finding("warning", f"{count(number, 'sample')}: {note}", step.files.key, step.rollout.path)
+
+
+def _rewards(step: Step) -> Iterator[Finding]:
+    columns = {"reward": [one.reward for one in step.samples], "raw_reward": step.raw_rewards or []}
+    for name, rewards in columns.items():
+        parts = [list(reward.values()) if isinstance(reward, Mapping) else [reward] for reward in rewards]
+        odd = sum(any(isinstance(one, float) and not math.isfinite(one) for one in each) for each in parts)
+        if odd:
+            yield Finding("error", f"{name} is NaN or infinite in {count(odd, 'sample')}", step.files.key)
 
 
 def _coverage(step: Step, missing: Ranks) -> Iterator[Finding]:
@@ -140,7 +152,8 @@ def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator
     """Per reason, the fields that are not whole and in how many samples; `reported`: why parts are missing, already."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     first: dict[tuple[str, str], str] = {}
-    for name, state, reason in _states(step, pause):
+    odd = OddValues(step)
+    for name, state, reason in _states(step, pause, odd):
         same = state, re.sub(r"\d+", "", reason)
         counts[same][name] += 1
         first.setdefault(same, reason)
@@ -149,16 +162,21 @@ def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator
         level = partial_level if same[0] == "partial" else "error"
         extent = f"{same[0]} in {max(fields.values())} of {count(len(step.samples), 'sample')}"
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
+    yield from (Finding(level, problem, step.files.key) for level, problem in odd.findings())
 
 
-def _states(step: Step, pause: Callable[[], object]) -> Iterator[tuple[str, str, str]]:
-    """(field, state, reason) of everything that is partial or unreadable."""
-    gather: dict[str, Callable[[Ints], Flat]] = {"loss_mask": step.masks}
-    gather |= {name: partial(step.gather, name) for name in step.fields if name not in ("lp_diff", "imp_ratio")}
+def _states(step: Step, pause: Callable[[], object], odd: OddValues) -> Iterator[tuple[str, str, str]]:
+    """(field, state, reason) of everything that is partial or unreadable; `odd` looks at the values that are there."""
+    gather: dict[str, Callable[[Ints], Flat]] = {
+        name: partial(step.gather, name) for name in step.fields if name not in ("lp_diff", "imp_ratio")
+    }
     for positions in parts(step):  # which bounds the memory of a step of long responses
-        for name, field in gather.items():
+        mask = step.masks(positions)
+        for name in ("loss_mask", *gather):
             pause()
-            flat = field(positions)
+            flat = gather[name](positions) if name in gather else mask
+            if flat is not mask:
+                odd.look(flat, mask)
             for state, reason in zip(flat.states, flat.reasons, strict=True):
                 if state in ("partial", "unreadable"):
                     yield name, state, reason or ""

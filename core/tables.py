@@ -16,7 +16,7 @@ from dumptui.core.record import Record
 from dumptui.core.run import StepFiles
 from dumptui.core.sample_rows import samples
 from dumptui.core.schedule import Schedule, schedule_of
-from dumptui.core.statistics import mean, std
+from dumptui.core.statistics import finite, mean, std
 from dumptui.core.values import as_float
 
 __all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
@@ -66,13 +66,14 @@ def reward_column(table: Sequence[Record], evaluation: bool) -> str:
 
 
 def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], key: str, binary: bool) -> Record:
-    """`zero_std` is the dashboard's flag, which is set for a single reward too; `zero_std_known` tells whether there
-    are two to compare. pass@k is of the group's own k, its members with a reward, and only of `binary` rewards.
+    """`zero_std` is the dashboard's flag, which is set for a single reward too, but for none beside one that is NaN or
+    infinite; `zero_std_known` tells whether there are two to compare. pass@k is of the group's own k, its members with
+    a reward, and only of `binary` rewards.
     """
     rewards = floats(rows, key)
     passes = pass_rates(rewards) if binary else {}
     centre, spread = mean(rewards), std(rewards)
-    rewarded = sum(reward is not None for reward in rewards)
+    rewarded = len(finite(rewards))
     return {
         "group_index": index,
         **({} if dataset is None else {"dataset": dataset}),
@@ -81,12 +82,14 @@ def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], ke
         "reward_std": spread,
         "response_length_mean": mean(floats(rows, "response_length")),
         "truncated_frac": mean([float(bool(row["truncated"])) for row in rows]),
-        "zero_std": centre is not None and (spread or 0.0) <= SAME_REWARD,
+        "zero_std": centre is not None and (spread or 0.0) <= SAME_REWARD and rewarded == known(rewards),
         "zero_std_known": rewarded > 1,
         "rewarded": rewarded,
         "pass_at_1": passes.get(1),
         "pass_at_k": passes.get(rewarded),
         "mean_abs_lp_diff": mean(floats(rows, "mean_abs_lp_diff")),
+        "not_finite": total(rows, "not_finite"),
+        "diff_not_finite": total(rows, "diff_not_finite"),
         "samples": [row["sample_index"] for row in rows],
     }
 
@@ -105,6 +108,14 @@ def episode_mean(table: Sequence[Record], rewards: Sequence[float | None]) -> fl
 
 def floats(rows: Sequence[Record], key: str) -> list[float | None]:
     return [as_float(row.get(key)) for row in rows]
+
+
+def known(rewards: Sequence[float | None]) -> int:
+    return len(rewards) - rewards.count(None)
+
+
+def total(rows: Sequence[Record], key: str) -> int:
+    return sum(count for row in rows if isinstance(count := row.get(key), int))
 
 
 # Batch ----------------------------------------------------------------------------------------------------------
@@ -230,6 +241,7 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "mean_abs_lp_diff": mean(floats(table, "mean_abs_lp_diff")),
         "max_abs_lp_diff": largest(floats(table, "max_abs_lp_diff")),
         "mean_entropy": mean(floats(table, "mean_entropy")),
+        "not_finite": total(table, "step_not_finite"),
         "statuses": dict(Counter(str(row["status"]) for row in table)),
     }
 

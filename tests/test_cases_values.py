@@ -130,7 +130,8 @@ def test_a_key_chooses_from_the_trainers_raw_rewards_too(tmp_path: Path) -> None
 def test_a_nan_reward_is_seen_and_not_hidden_in_a_mean(tmp_path: Path) -> None:
     rewarded(tmp_path, [1.0, math.nan], [1.0, math.inf, -math.inf])
     rows = groups(read(tmp_path))
-    assert all(math.isnan(row["reward_mean"]) and not row["zero_std"] for row in rows)
+    assert [(row["reward_mean"], row["rewarded"], row["not_finite"]) for row in rows] == [(1.0, 1, 1), (1.0, 1, 2)]
+    assert not any(row["zero_std"] for row in rows)
 
 
 def test_zero_std_is_a_share_of_the_groups_that_can_tell(tmp_path: Path) -> None:
@@ -421,7 +422,7 @@ def test_values_that_are_not_finite_are_values(tmp_path: Path) -> None:
     ratio = field(step, "imp_ratio")["values"]
     assert ratio[:2] == [math.inf, 0.0] and math.isnan(ratio[2])
     row = samples(step)[0]
-    assert math.isnan(row["mean_abs_lp_diff"]) and math.isnan(row["max_abs_lp_diff"])
+    assert (row["mean_abs_lp_diff"], row["max_abs_lp_diff"], row["diff_not_finite"]) == (0.0, 0.0, 3)
     assert view_sample(step, 0, None).worst()[:3].tolist() == [4, 5, 6]
 
 

@@ -72,8 +72,8 @@ def of_rewards(tmp_path: Path, *rewards: object, size: int = 4, **how: object) -
 def test_members_stand_best_first_and_those_without_a_reward_last(tmp_path: Path) -> None:
     (group,) = of_rewards(tmp_path, 0.5, None, NAN, 2.0, -1.0, 0.5, size=6, train=False)
     assert group.members == (3, 0, 5, 4, 2, 1)
-    assert (group.best, group.median, group.worst) == (3, 5, 2)
-    assert group.rewarded == 5 and group.passes == {}
+    assert (group.best, group.median, group.worst) == (3, 0, 4)
+    assert group.rewarded == 4 and group.passes == {}
 
 
 def test_the_median_of_two_in_the_middle_is_the_better(tmp_path: Path) -> None:

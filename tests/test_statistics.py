@@ -59,9 +59,21 @@ def test_a_sample_that_is_only_partly_there_has_no_statistic_and_spoils_no_other
     assert masked.max() == [2.0, None, 6.0]
 
 
-def test_nan_is_a_value_that_shows() -> None:
-    masked = Masked(flat([[np.nan, 1.0], [2.0, 3.0]]), flat([[1, 1], [1, 1]]))
-    assert np.isnan(masked.mean()[0] or 0) and masked.mean()[1] == 2.5
+def test_what_is_not_finite_is_counted_and_in_no_statistic() -> None:
+    nan, inf = np.nan, np.inf
+    masked = Masked(
+        flat([[nan, 1.0, 2.0], [2.0, 3.0], [inf, -inf], [nan, 9.0]]), flat([[1] * 3, [1] * 2, [1, 1], [0, 1]])
+    )
+    assert masked.not_finite.tolist() == [1, 0, 2, 0]
+    assert masked.mean() == [1.5, 2.5, None, 9.0]
+    assert masked.max_abs() == [2.0, 3.0, None, 9.0]
+    assert masked.std() == [pytest.approx(0.5**0.5), pytest.approx(0.5**0.5), None, None]
+
+
+def test_the_largest_values_have_a_mean_and_a_spread() -> None:
+    low = float(np.finfo(np.float32).min)
+    masked = Masked(flat([[low] * 70]), flat([[1] * 70]))
+    assert masked.mean() == [low] and masked.std() == [0.0]
 
 
 @given(st.integers(1, 5000), st.integers(0, 2**32 - 1), st.booleans())

@@ -68,6 +68,11 @@ def percent(value: object) -> str:
     return "-" if value is None else f"{float(value):.0%}" if isinstance(value, (int, float)) else str(value)
 
 
+def odd_count(value: object) -> str:
+    """How many values are NaN or infinite: nothing for none, so that others catch the eye."""
+    return "-" if value is None else str(value) if value else ""
+
+
 def yes(value: object) -> str:
     return "-" if value is None else "yes" if value else ""
 
@@ -125,6 +130,13 @@ STEPS = (
     Field("max_abs_lp_diff", "max |Δ|", 8, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
     Field("mixed_version_frac", "mixed", 5, percent, "share of samples written by more than one weight version"),
     Field("train_samples", "train", 5, whole, "samples with a train row"),
+    Field(
+        "not_finite",
+        "NaN inf",
+        7,
+        odd_count,
+        "NaN and infinite values among rewards, |Δ| and entropy of unmasked tokens: they are in no mean",
+    ),
     Field("state", "state", 10, whole, "what is known of the step's files", right=False),
 )
 
@@ -143,7 +155,13 @@ SAMPLES = (
     ),
     Field("mean_abs_lp_diff", "|Δ|", 6, fixed(4), "mean |train - rollout log-prob| over unmasked tokens"),
     Field("max_abs_lp_diff", "max |Δ|", 7, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
-    Field("mean_imp_ratio", "ratio", 6, fixed(4), "mean of exp(train - rollout log-prob) over unmasked tokens"),
+    Field(
+        "mean_imp_ratio",
+        "ratio",
+        6,
+        fixed(4),
+        "mean of exp(train - rollout log-prob) over unmasked tokens, differences clamped to ±20",
+    ),
     Field("mean_entropy", "H", 5, fixed(3), "mean entropy over unmasked tokens"),
     Field("adv_mean", "adv", 6, fixed(3, "+"), "mean advantage over unmasked tokens"),
     Field("turns", "turns", 5, whole, "generate calls"),
@@ -158,6 +176,13 @@ SAMPLES = (
     Field("non_generation_time", "env s", 6, fixed(1), "seconds spent in tools and environment"),
     Field("raw_reward", "raw", 7, fixed(2), "the trainer's raw reward, before normalisation"),
     Field("truncated", "trunc", 5, yes, "cut by the length limit"),
+    Field(
+        "not_finite",
+        "NaN inf",
+        7,
+        odd_count,
+        "NaN and infinite values, in no statistic: reward, and |Δ|, entropies, advantages, returns of unmasked tokens",
+    ),
     Field("versions", "weights", 9, whole, "the weight version that wrote it, or the oldest and the last of several"),
     Field("status", "status", 10, whole, "Sample.status", False, right=False),
     Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0; indices restart with each", False),
@@ -212,6 +237,7 @@ GROUPS = (
     Field("response_length_mean", "len", 5, fixed(0), "mean response length in tokens, tool output included"),
     Field("truncated_frac", "trunc", 5, percent, "share of members cut by the length limit"),
     Field("mean_abs_lp_diff", "|Δ|", 7, fixed(4), "mean over members of mean |train - rollout log-prob|"),
+    Field("not_finite", "NaN inf", 7, odd_count, "NaN and infinite values of its members, which are in no statistic"),
     Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0"),
 )
 
@@ -292,6 +318,9 @@ def chosen_fields(fields: Sequence[Field], shown: Shown) -> list[Field]:
     return [field for field in fields if field.default or shown == "all"]
 
 
+DIVERGENCE = ("mean_abs_lp_diff", "max_abs_lp_diff", "mean_imp_ratio")
+"""What is made of the difference between trainer and engine."""
+
 Sort: TypeAlias = tuple[tuple[str, bool], ...]
 """Columns to sort by, the most important first, each with whether it descends."""
 
@@ -300,8 +329,13 @@ def order(records: Sequence[Record], sort: Sort) -> list[int]:
     """Row numbers in the order of `sort`; rows that are equal in all of it stay in file order."""
     found = list(range(len(records)))
     for key, descending in reversed(sort):
-        found = order_by(found, [records[at].get(key) for at in found], descending)
+        found = order_by(found, [sort_value(records[at], key) for at in found], descending)
     return found
+
+
+def sort_value(record: Record, key: str) -> object:
+    """A divergence that is NaN or infinite at some token is larger than any other."""
+    return math.inf if key in DIVERGENCE and record.get("diff_not_finite") else record.get(key)
 
 
 def order_by(rows: Sequence[int], values: Sequence[object], descending: bool) -> list[int]:

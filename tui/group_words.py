@@ -10,6 +10,7 @@ from dumptui.core.groups import Group, mean_passes
 from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
+from dumptui.tui.alarms import sample_cells
 from dumptui.tui.answers import Loaded
 from dumptui.tui.panes.samples import count
 from dumptui.tui.widgets.strip import reward_strip
@@ -34,7 +35,7 @@ def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
 
 
 def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
-    found = columns.cells(fields, record)
+    found = sample_cells(fields, record)
     if record["rewarded"] == record["n"]:
         return found
     partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, found, strict=True)]

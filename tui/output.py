@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from dumptui.core.ratio import LARGEST_RATIO
 from dumptui.core.record import Record
 from dumptui.core.text import cell_width, visible
 
@@ -109,6 +110,11 @@ def cell(value: object) -> str:
     if isinstance(value, float):
         return number(value)
     return visible(value if isinstance(value, str) else str(plain(value)))
+
+
+def ratio_number(value: float) -> str:
+    """A ratio of probabilities: beyond where the field's metrics clamp it, only that."""
+    return f">{number(LARGEST_RATIO)}" if value > LARGEST_RATIO else number(value)
 
 
 def number(value: float) -> str:

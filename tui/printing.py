@@ -12,13 +12,14 @@ from typing import TypeAlias
 from dumptui.core import tables, views
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
+from dumptui.core.ratio import LARGEST_RATIO
 from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.single import load_single
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tokens import Vocabulary
-from dumptui.tui.output import TableWriter, to_csv, to_json, to_table
+from dumptui.tui.output import TableWriter, ratio_number, to_csv, to_json, to_table
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
 
@@ -125,7 +126,14 @@ def print_tokens(request: Request) -> int:
     if args.json:
         whole = {**step.files.key._asdict(), "rows": documents}
         return write(args, [], documents[0] if args.sample is not None else whole)
-    return write(args, [row for document in documents for row in views.position_rows(document)], {})
+    rows = [row for document in documents for row in views.position_rows(document)]
+    return write(args, rows if args.csv else [readable(row) for row in rows], {})
+
+
+def readable(row: Record) -> Record:
+    """A ratio as it is shown: what overflows is no number to read."""
+    ratio = row.get("imp_ratio")
+    return {**row, "imp_ratio": ratio_number(ratio)} if isinstance(ratio, float) and ratio > LARGEST_RATIO else row
 
 
 def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dumptui.core.ratio import LARGEST_LOG_RATIO
 from dumptui.tui.output import number
 
 Floats = npt.NDArray[np.float64]
@@ -47,8 +48,10 @@ def logarithm(values: Floats) -> Floats:
 
 def reach(name: str, span: Range) -> float:
     """The distance from the middle of a diverging scale to its ends."""
-    ends = logarithm(np.array(span)) if name == "imp_ratio" else np.array(span)
-    return max(float(np.abs(ends).max()), SMALLEST)
+    if name != "imp_ratio":
+        return max(float(np.abs(np.array(span)).max()), SMALLEST)
+    ends = np.abs(logarithm(np.array(span)))
+    return min(max(float(ends.max()), SMALLEST), LARGEST_LOG_RATIO)
 
 
 def span_text(name: str, span: Range | None) -> str:

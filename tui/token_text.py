@@ -11,7 +11,7 @@ from dumptui.core.text import clip, visible
 from dumptui.core.tokens import CONTINUES
 from dumptui.core.view import SampleField, SampleView
 from dumptui.tui import columns
-from dumptui.tui.output import number
+from dumptui.tui.output import number, ratio_number
 from dumptui.tui.scales import SIGNED
 
 LABELS = {
@@ -109,7 +109,7 @@ def choice_text(name: str, field: SampleField) -> str:
 def signed(name: str, value: float | None) -> str:
     if value is None:
         return "-"
-    text = number(value)
+    text = ratio_number(value) if name == "imp_ratio" else number(value)
     return f"+{text}" if name in SIGNED and name != "imp_ratio" and value > 0 and math.isfinite(value) else text
 
 

@@ -17,6 +17,7 @@ from dumptui.core.distribution import Distribution
 from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
+from dumptui.tui.alarms import sample_cells
 from dumptui.tui.answers import Loaded, Packed
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.columns import Field
@@ -138,7 +139,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self.query_one("#batch-samples", Table).show(
             [field.column for field in shown],
             len(self.trained),
-            lambda at: columns.cells(shown, self.samples[self.trained[at]]),
+            lambda at: sample_cells(shown, self.samples[self.trained[at]]),
             style=lambda at: sample_style(self.samples[self.trained[at]]),
             sort=arrangement.sort,
             keep_cursor=keep_cursor,

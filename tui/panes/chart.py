@@ -10,6 +10,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
+from dumptui.core.ratio import LARGEST_RATIO
 from dumptui.core.text import visible
 from dumptui.core.view import MASKED, MISSING, PROMPT, SampleView
 from dumptui.tui.widgets.frame import FINE_MARK, MARK, Band
@@ -82,6 +83,8 @@ class TokenChart(Vertical):
 
 def line_of(view: SampleView, name: str) -> Series:
     start, values = view.sample.prompt_length, view.fields[name].values.astype(np.float64)
+    if name == "imp_ratio":
+        values = np.minimum(values, LARGEST_RATIO)
     return Series(name, np.arange(start, start + len(values), dtype=np.float64), values)
 
 

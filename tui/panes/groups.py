@@ -12,6 +12,7 @@ from dumptui.core.groups import Group
 from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui import columns
+from dumptui.tui.alarms import sample_cells
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.dialog import ChooseMore
@@ -140,7 +141,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         self.members.show(
             [field.column for field in columns.MEMBERS],
             len(group.members),
-            lambda at: columns.cells(columns.MEMBERS, self.samples[group.members[at]]),
+            lambda at: sample_cells(columns.MEMBERS, self.samples[group.members[at]]),
             style=lambda at: sample_style(self.samples[group.members[at]]),
             keep_cursor=False,
         )

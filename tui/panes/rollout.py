@@ -61,7 +61,8 @@ The steps of the run with a trend, and the samples of the step under the cursor.
   back. **n** and **p** go along the samples on show, in their order.
 
 A statistic is over unmasked response tokens. `-` stands for nothing; `~` before a number says that it covers only a
-part, `!` that it is a lot: |Δ| from 0.03, half of the groups with equal rewards, a quarter of the samples truncated.
+part, `!` that it is a lot: |Δ| from 0.03, half of the groups with equal rewards, a quarter of the samples truncated,
+any NaN or infinite value, which is in no statistic.
 
 While a run is followed, **F** goes to the newest step and on with each that comes; among the steps **end** does so too,
 and **G** goes to the oldest.

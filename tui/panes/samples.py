@@ -70,6 +70,8 @@ def flags(row: Record, evaluation: bool) -> str:
         found.append(NO_TRAIN)
     if row["alignment_failed"]:
         found.append("unplaced")
+    if row["not_finite"]:
+        found.append("NaN")
     return " ".join(found)
 
 

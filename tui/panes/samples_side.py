@@ -17,7 +17,7 @@ from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.core.text import visible
 from dumptui.tui import columns
-from dumptui.tui.alarms import SIGN, alarms
+from dumptui.tui.alarms import SIGN, alarms, sample_cells
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.finder import Searched
@@ -129,7 +129,7 @@ class SamplesSide(Vertical):
         self.table.show(
             [field.column for field in fields],
             len(self.order),
-            lambda at: columns.cells(fields, self.samples[self.order[at]]),
+            lambda at: sample_cells(fields, self.samples[self.order[at]]),
             style=lambda at: sample_style(self.samples[self.order[at]]),
             sort=self.arrangement.sort,
             keep_cursor=keep_cursor,
