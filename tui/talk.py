@@ -10,6 +10,7 @@ from textual.message import Message as TextualMessage
 from dumptui.core.conversation import Conversation, Link, Message, open_sidecar, read_conversation
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
+from dumptui.core.media import named
 from dumptui.core.messages import Part
 from dumptui.core.run import Entry, StepKey
 from dumptui.core.sample import Sample
@@ -99,7 +100,7 @@ def is_left_out(message: Message) -> bool:
 
 
 def passage_of(part: Part, label: str) -> Passage:
-    return Passage(PART_KINDS.get(part.kind, "plain"), visible(label), Lines.of(part.text))
+    return Passage(PART_KINDS.get(part.kind, "plain"), visible(label), Lines.of(named(part.text)))
 
 
 def label_of(part: Part) -> str:
@@ -113,7 +114,7 @@ def call_label(part: Part, link: Link | None) -> str:
     name = f"call {part.label}".rstrip()
     if link is None:
         return f"{name} · no result"
-    return f"{name} · result in {link.result}" + ("" if link.by_id else ", by order")
+    return f"{name} · result in {link.result}" + ("" if link.by == "id" else f", by {link.by}")
 
 
 def title_of(message: Message, result: Link | None) -> str:
