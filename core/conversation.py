@@ -20,7 +20,7 @@ from dumptui.core.sidecar import Row, Sidecar, choose
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import Where, find_turns, locate
 from dumptui.core.unrecorded import Said, as_messages, split_sample
-from dumptui.core.values import as_text
+from dumptui.core.values import as_mapping, as_text, type_name
 
 By: TypeAlias = Literal["id", "name", "order"]
 
@@ -152,12 +152,41 @@ def recorded_messages(
     elif sidecar is not None:
         row, choice = recorded_row(step, sample, sidecar)
         if row is not None and (messages := as_messages(row.get("messages"))):
-            return messages, choice
-        note = "the trajectory file has no conversation of this sample"
-        note += ", and its last line is cut" if sidecar.cut else ""
-    if messages := as_messages(sample.metadata.get("messages")):
-        return messages, None
+            return messages, "; ".join(filter(None, [choice, oddness(row["messages"])])) or None
+        note = why_missing(sidecar, sample, row)
+    kept = sample.metadata.get("messages")
+    if messages := as_messages(kept):
+        return messages, oddness(kept)
+    if kept is not None and not isinstance(kept, (list, tuple)):
+        note = f"{note}; {no_list('messages in the metadata', kept)}"
     return None, note
+
+
+def why_missing(sidecar: Sidecar, sample: Sample, row: Row | None) -> str:
+    """Why a trajectory file has no conversation of a sample, whose row is `row`. Raises DumpError."""
+    messages = None if row is None else row.get("messages")
+    if messages is not None and not isinstance(messages, list):
+        return no_list("messages of this sample in the trajectory file", messages)
+    if row is None and (lines := sidecar.unreadable(sample.index)) and not is_cut(sidecar, lines):
+        return f"line {lines[0]} of the trajectory file, where this sample's conversation should be, can't be read"
+    cut = ", and its last line is cut" if sidecar.cut else ""
+    return f"the trajectory file has no conversation of this sample{cut}"
+
+
+def is_cut(sidecar: Sidecar, lines: Sequence[int]) -> bool:
+    """Whether the first of some lines is one that the file ends in the middle of."""
+    return sidecar.cut and lines[0] == max(place.line for places in sidecar.places.values() for place in places)
+
+
+def no_list(what: str, value: object) -> str:
+    return f"the {what} can't be shown: not a list but {type_name(value)}"
+
+
+def oddness(messages: object) -> str | None:
+    """What has to be known of entries of a list that are no messages."""
+    assert isinstance(messages, (list, tuple))
+    odd = sum(not as_mapping(one) for one in messages)
+    return f"{odd} of {len(messages)} entries are no messages and stand as they are" if odd else None
 
 
 def recorded_row(step: Step, sample: Sample, sidecar: Sidecar) -> tuple[Row | None, str | None]:

@@ -88,7 +88,8 @@ def sample_facts(step: Step, sample: Sample, life: Lifecycle | None = None) -> l
 
 def facts(values: Mapping[Any, Any]) -> tuple[Fact, ...]:
     """A fact a value; None says nothing."""
-    return tuple(Fact(str(key), written(value)) for key, value in values.items() if value is not None)
+    names = {key: key if isinstance(key, str) else preview(key) for key in values}
+    return tuple(Fact(names[key], written(value)) for key, value in values.items() if value is not None)
 
 
 def written(value: object) -> str:

@@ -57,7 +57,7 @@ def parts_of(message: Mapping[str, Any]) -> tuple[Part, ...]:
         found += read_content(content)
     found += map(read_call, calls)
     others = {key: value for key, value in message.items() if key not in KNOWN or is_odd(key, value)}
-    return (*found, *(Part("data", pretty(value), str(key)) for key, value in others.items() if value is not None))
+    return (*found, *(Part("data", pretty(value), as_text(key)) for key, value in others.items() if value is not None))
 
 
 def is_odd(key: object, value: object) -> bool:
