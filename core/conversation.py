@@ -17,6 +17,7 @@ from dumptui.core.messages import UNCLOSED, Part, as_recorded, identity, parts_o
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Row, Sidecar, choose
+from dumptui.core.spelling import text_note
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import Where, find_turns, locate
 from dumptui.core.unrecorded import Said, as_messages, split_sample
@@ -98,7 +99,8 @@ def read_conversation(
         said, how = [Said(*one) for one in zip(recorded, where, strict=True)], None
     masked = [is_masked(one.where, mask, sample.prompt_length) for one in said]
     messages = tuple(read_message(at, *one) for at, one in enumerate(zip(said, masked, strict=True)))
-    return Conversation(messages, "; ".join(filter(None, [note, how])) or None, tuple(pair(messages)))
+    notes = filter(None, [note, how, text_note(sample, vocabulary)])
+    return Conversation(messages, "; ".join(notes) or None, tuple(pair(messages)))
 
 
 def is_masked(where: Where | None, mask: Array | None, prompt: int) -> bool:
