@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from itertools import zip_longest
-from typing import Any
+from math import isfinite
+from typing import Any, NamedTuple
 
 from dumptui.core.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span, covered
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.turns import Turn
-from dumptui.core.values import as_float, as_int, as_mapping
+from dumptui.core.values import as_float, as_int, as_mapping, preview
 from dumptui.core.versions import Call
 from dumptui.core.versions import Span as Weights
 
@@ -32,7 +33,7 @@ def call_facts(sample: Sample, turns: Iterable[Turn]) -> Record:
             "" if turn is None else f"tokens {turn.start}-{turn.stop - 1}",
             "" if time is None else time_text(time, before),
         ]
-        before = time or before
+        before = time
         found[f"call {at}"] = " · ".join(filter(None, said)) or "nothing is recorded"
     if sample.non_generation_time:
         found["not generating"] = f"{sample.non_generation_time:.3f} s"
@@ -51,18 +52,40 @@ def weights_text(span: Weights) -> str:
     return f"v{span.version}{place}"
 
 
-def recorded_times(value: object) -> list[Mapping[str, Any]]:
-    """The times of the turns in a sample's metadata: one dict or a list of them."""
-    listed = value if isinstance(value, (list, tuple)) else [value]
-    return [fields for one in listed if (fields := as_mapping(one))]
+class Time(NamedTuple):
+    """When a turn was generated, in seconds since the epoch; None and why where that can't be read."""
+
+    start: float | None
+    end: float | None
+    problem: str = ""
 
 
-def time_text(turn: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
-    start, end = as_float(turn.get("t0")), as_float(turn.get("t1"))
-    if start is None or end is None:
-        return ""
-    last = None if before is None else as_float(before.get("t1"))
-    return f"{end - start:.3f} s" + ("" if last is None else f", {start - last:.3f} s after the one before")
+def recorded_times(value: object) -> list[Time]:
+    """The times of the turns in a sample's metadata: one dict or a list of them. What is neither keeps its place."""
+    listed = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+    return [read_time(one) for one in listed]
+
+
+def read_time(turn: object) -> Time:
+    fields = as_mapping(turn)
+    dumped = [fields.get("t0"), fields.get("t1")]
+    start, end = map(as_float, dumped)
+    if start is not None and end is not None and isfinite(end - start) and start <= end:
+        return Time(start, end)
+    if not fields:
+        return Time(None, None, f"its times are no dict but {preview(turn)}")
+    if dumped == [None, None]:
+        return Time(None, None)
+    return Time(None, None, f"its times are not from t0 to t1: {preview(dumped[0])} to {preview(dumped[1])}")
+
+
+def time_text(time: Time, before: Time | None) -> str:
+    if time.start is None or time.end is None:
+        return time.problem
+    last = None if before is None else before.end
+    return f"{time.end - time.start:.3f} s" + (
+        "" if last is None else f", {time.start - last:.3f} s after the one before"
+    )
 
 
 # Lifecycle ------------------------------------------------------------------------------------------------------

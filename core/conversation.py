@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby, takewhile
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
-from dumptui.core.messages import Part, as_recorded, identity, parts_of
+from dumptui.core.media import named
+from dumptui.core.messages import UNCLOSED, Part, as_recorded, identity, parts_of
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Row, Sidecar, choose
+from dumptui.core.spelling import text_note
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import Where, find_turns, locate
 from dumptui.core.unrecorded import Said, as_messages, split_sample
-from dumptui.core.values import as_text
+from dumptui.core.values import as_mapping, as_text, type_name
+
+By: TypeAlias = Literal["id", "name", "order"]
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A tool call, the `part` of a message, and the message with its result; `by_id`, else by their order."""
+    """A tool call and the message with its result, and what tells that they belong together.
+
+    The call is a `part` of the message `call`, and the `number`-th of its calls, counted from 0.
+    """
 
     call: int
     part: int
+    number: int
     result: int
-    by_id: bool
+    by: By
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,8 @@ def read_conversation(
         said, how = [Said(*one) for one in zip(recorded, where, strict=True)], None
     masked = [is_masked(one.where, mask, sample.prompt_length) for one in said]
     messages = tuple(read_message(at, *one) for at, one in enumerate(zip(said, masked, strict=True)))
-    return Conversation(messages, "; ".join(filter(None, [note, how])) or None, tuple(pair(messages)))
+    notes = filter(None, [note, how, text_note(sample, vocabulary)])
+    return Conversation(messages, "; ".join(notes) or None, tuple(pair(messages)))
 
 
 def is_masked(where: Where | None, mask: Array | None, prompt: int) -> bool:
@@ -144,12 +154,41 @@ def recorded_messages(
     elif sidecar is not None:
         row, choice = recorded_row(step, sample, sidecar)
         if row is not None and (messages := as_messages(row.get("messages"))):
-            return messages, choice
-        note = "the trajectory file has no conversation of this sample"
-        note += ", and its last line is cut" if sidecar.cut else ""
-    if messages := as_messages(sample.metadata.get("messages")):
-        return messages, None
+            return messages, "; ".join(filter(None, [choice, oddness(row["messages"])])) or None
+        note = why_missing(sidecar, sample, row)
+    kept = sample.metadata.get("messages")
+    if messages := as_messages(kept):
+        return messages, oddness(kept)
+    if kept is not None and not isinstance(kept, (list, tuple)):
+        note = f"{note}; {no_list('messages in the metadata', kept)}"
     return None, note
+
+
+def why_missing(sidecar: Sidecar, sample: Sample, row: Row | None) -> str:
+    """Why a trajectory file has no conversation of a sample, whose row is `row`. Raises DumpError."""
+    messages = None if row is None else row.get("messages")
+    if messages is not None and not isinstance(messages, list):
+        return no_list("messages of this sample in the trajectory file", messages)
+    if row is None and (lines := sidecar.unreadable(sample.index)) and not is_cut(sidecar, lines):
+        return f"line {lines[0]} of the trajectory file, where this sample's conversation should be, can't be read"
+    cut = ", and its last line is cut" if sidecar.cut else ""
+    return f"the trajectory file has no conversation of this sample{cut}"
+
+
+def is_cut(sidecar: Sidecar, lines: Sequence[int]) -> bool:
+    """Whether the first of some lines is one that the file ends in the middle of."""
+    return sidecar.cut and lines[0] == max(place.line for places in sidecar.places.values() for place in places)
+
+
+def no_list(what: str, value: object) -> str:
+    return f"the {what} can't be shown: not a list but {type_name(value)}"
+
+
+def oddness(messages: object) -> str | None:
+    """What has to be known of entries of a list that are no messages."""
+    assert isinstance(messages, (list, tuple))
+    odd = sum(not as_mapping(one) for one in messages)
+    return f"{odd} of {len(messages)} entries are no messages and stand as they are" if odd else None
 
 
 def recorded_row(step: Step, sample: Sample, sidecar: Sidecar) -> tuple[Row | None, str | None]:
@@ -169,34 +208,111 @@ def prompt_messages(sample: Sample, messages: Sequence[Mapping[str, Any]]) -> in
 # Calls and results ----------------------------------------------------------------------------------------------
 
 
+class Call(NamedTuple):
+    """A tool call that has no result yet."""
+
+    message: int
+    part: int
+    number: int
+    id: str | None
+    name: str
+
+
+class Waiting:
+    """The calls that have no result yet. Ids may repeat: an id means its newest message."""
+
+    def __init__(self) -> None:
+        self._open: set[Call] = set()
+        self._by_id: dict[str, list[Call]] = {}
+        self._newest: list[Call] = []
+
+    def add(self, calls: Sequence[Call]) -> None:
+        self._open.update(calls)
+        self._newest = list(calls)
+        for call in calls:
+            if call.id is not None:
+                self._by_id.setdefault(call.id, []).append(call)
+
+    def take(self, call: Call) -> None:
+        self._open.remove(call)
+
+    def with_id(self, identity: str | None) -> list[Call]:
+        """Of the last message that has open calls of this id, those calls."""
+        same = self._by_id.get(identity or "", [])
+        while same and same[-1] not in self._open:
+            same.pop()
+        last = takewhile(lambda call: call.message == same[-1].message, reversed(same))
+        return [call for call in last if call in self._open][::-1]
+
+    def newest(self) -> list[Call]:
+        """Of the last message that calls, those that are open: all that names and order speak of."""
+        return [call for call in self._newest if call in self._open]
+
+
 def pair(messages: Sequence[Message]) -> list[Link]:
-    """Tool calls with their results: by id, and where one of them has none, in order after the message that calls."""
+    """Tool calls with their results. Of several results in a row, those that tell most of their call choose first."""
     links: list[Link] = []
-    open_calls: list[tuple[int, int]] = []  # (message, part), the newest last
-    for message in messages:
-        if message.role in ("tool", "function"):
-            chosen = chosen_call(messages, open_calls, message)
-            if chosen is not None:
-                open_calls.remove(chosen)
-                part = messages[chosen[0]].parts[chosen[1]]
-                links.append(Link(*chosen, message.position, message.call_id is not None and part.call_id is not None))
-        else:
-            open_calls += [(message.position, at) for at, part in enumerate(message.parts) if part.kind == "call"]
-    return links
+    waiting = Waiting()
+    for answers, row in groupby(messages, key=is_result):
+        if answers:
+            left = list(row)
+            for rule in (by_id_and_name, by_id, by_name, by_order):
+                found = [link for result in left if (link := link_of(result, waiting, rule)) is not None]
+                taken = {link.result for link in found}
+                left = [result for result in left if result.position not in taken]
+                links += found
+            continue
+        for message in row:
+            if calls := calls_of(message):
+                waiting.add(calls)
+    return sorted(links, key=lambda link: link.result)
 
 
-def chosen_call(
-    messages: Sequence[Message], open_calls: Sequence[tuple[int, int]], result: Message
-) -> tuple[int, int] | None:
-    """The newest call of the result's id; else the first of the last message that calls, where an id is missing."""
-    ids = {call: messages[call[0]].parts[call[1]].call_id for call in open_calls}
-    if result.call_id is not None:
-        same = [call for call in open_calls if ids[call] == result.call_id]
-        if same:
-            return same[-1]
-    last = open_calls[-1][0] if open_calls else -1
-    unnamed = [call for call in open_calls if call[0] == last and (result.call_id is None or ids[call] is None)]
-    return unnamed[0] if unnamed else None
+def is_result(message: Message) -> bool:
+    return message.role in ("tool", "function")
+
+
+def calls_of(message: Message) -> list[Call]:
+    parts = [(at, part) for at, part in enumerate(message.parts) if part.kind == "call"]
+    return [Call(message.position, at, number, part.call_id, name_of(part)) for number, (at, part) in enumerate(parts)]
+
+
+def name_of(call: Part) -> str:
+    return "" if call.label == UNCLOSED else call.label
+
+
+def link_of(result: Message, waiting: Waiting, rule: Rule) -> Link | None:
+    """A result with the first of the calls that a rule finds."""
+    by, calls = rule(result, waiting)
+    if not calls:
+        return None
+    waiting.take(calls[0])
+    return Link(calls[0].message, calls[0].part, calls[0].number, result.position, by)
+
+
+def by_id_and_name(result: Message, waiting: Waiting) -> tuple[By, list[Call]]:
+    return "id", [call for call in waiting.with_id(result.call_id) if call.name == result.name]
+
+
+def by_id(result: Message, waiting: Waiting) -> tuple[By, list[Call]]:
+    return "id", waiting.with_id(result.call_id)
+
+
+def by_name(result: Message, waiting: Waiting) -> tuple[By, list[Call]]:
+    return "name", [call for call in without_id(result, waiting) if result.name and call.name == result.name]
+
+
+def by_order(result: Message, waiting: Waiting) -> tuple[By, list[Call]]:
+    """A result of another name than a call's is not that call's."""
+    return "order", [call for call in without_id(result, waiting) if not (result.name and call.name)]
+
+
+def without_id(result: Message, waiting: Waiting) -> list[Call]:
+    """The calls that no id tells from being this result's."""
+    return [call for call in waiting.newest() if result.call_id is None or call.id is None]
+
+
+Rule: TypeAlias = Callable[[Message, Waiting], tuple[By, list[Call]]]
 
 
 # Printing -------------------------------------------------------------------------------------------------------
@@ -213,7 +329,7 @@ def document(conversation: Conversation) -> Record:
             for one in conversation.messages
         ],
         "links": [
-            {"call": link.call, "result": link.result, "by": "id" if link.by_id else "order"}
+            {"call": link.call, "number": link.number, "result": link.result, "by": link.by}
             for link in conversation.links
         ],
     }
@@ -242,5 +358,9 @@ def rows(conversation: Conversation) -> list[Record]:
 
 
 def text_of(message: Message, *kinds: str) -> str | None:
-    texts = [f"{part.label} {part.text}".strip() for part in message.parts if part.kind in kinds]
-    return "\n\n".join(texts) if texts else None
+    """Parts with a blank line between them, but special tokens as far from what is before them as they were written."""
+    text = ""
+    for part in (one for one in message.parts if one.kind in kinds):
+        gap = part.gap if part.kind == "special" else "\n\n"
+        text += gap * bool(text) + named(f"{part.label} {part.text}".strip())
+    return text or None

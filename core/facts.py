@@ -14,6 +14,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.lifecycle import Lifecycle
 from dumptui.core.match import Row
+from dumptui.core.media import named
 from dumptui.core.messages import pretty
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
@@ -87,13 +88,16 @@ def sample_facts(step: Step, sample: Sample, life: Lifecycle | None = None) -> l
 
 def facts(values: Mapping[Any, Any]) -> tuple[Fact, ...]:
     """A fact a value; None says nothing."""
-    return tuple(Fact(str(key), written(value)) for key, value in values.items() if value is not None)
+    names = {key: key if isinstance(key, str) else preview(key) for key in values}
+    return tuple(Fact(names[key], written(value)) for key, value in values.items() if value is not None)
 
 
 def written(value: object) -> str:
-    """A value as text: a number or text as it is, anything else as JSON; arrays by type and shape."""
+    """A value as text: a number or text as it is, anything else as JSON; arrays by type and shape, media by kind and
+    size.
+    """
     value = plain(value) if isinstance(value, Dumped) and value.size == 1 else value
-    text = value if isinstance(value, str) else preview(value) if isinstance(value, Dumped) else pretty(value)
+    text = named(value) if isinstance(value, str) else preview(value) if isinstance(value, Dumped) else pretty(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters in all)"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -130,10 +131,12 @@ def newest_events(stream: Stream, index: int) -> list[Record]:
 
 
 def paired(events: Sequence[Record]) -> list[Span]:
-    """Starts and ends of one kind and turn together. An attempt's end also ends what is still open of it.
+    """Starts and ends of one kind and turn together. An attempt's end also ends what still generates or calls in it;
+    anything else, such as scoring by a reward model, may end later.
 
-    What has no end lasts to where the same begins again or, as the last one, to the last event; what has no start
-    lasts from the first. A span of generating as a whole gives way to those of its turns.
+    What has no end lasts to where the same begins again, to the end of its attempt or, as the last one, to the last
+    event. What has no start begins where the span before it ends, else at the first event of its attempt. A span of
+    generating as a whole gives way to those of its turns.
     """
     pairing = Pairing(sorted(events, key=lambda event: (event["ts"], order(event["kind"]))))
     turns = [span for span in pairing.spans if span.kind == GEN and span.turn >= 0]
@@ -155,42 +158,72 @@ class Pairing:
     def __init__(self, events: Sequence[Record]) -> None:
         self.spans: list[Span] = []
         self._open: dict[tuple[str, int], Record] = {}
-        self._first = events[0]["ts"] if events else 0.0
+        self._over: dict[tuple[str, int], Record] = {}  # the end of the attempt in which something open began
+        self._first: float | None = None  # event of the attempt
+        self._ended: list[float] = []  # the spans of the attempt, when, in order
         for event in events:
             self._take(event)
         for start in list(self._open.values()):
-            self._close(start, {"ts": events[-1]["ts"]}, "end")
+            self._lose(start, events[-1])
 
     def _take(self, event: Record) -> None:
+        if self._first is None:
+            self._first = event["ts"]
         kind, _, what = event["kind"].rpartition("_")
         if what == "start":
             self._begin(kind, event)
         elif what == "end":
             self._end(kind, event)
         else:
-            self.spans.append(span_of(event["kind"], event, event))
+            self._add(span_of(event["kind"], event, event))
 
     def _begin(self, kind: str, event: Record) -> None:
         again = list(self._open) if kind == ATTEMPT else [(kind, event["turn"])]
         for key in again:
             if key in self._open and self._open[key]["ts"] < event["ts"]:
-                self._close(self._open[key], {"ts": event["ts"]}, "end")
+                self._lose(self._open[key], event)
+        if kind == ATTEMPT:
+            self._first, self._ended = event["ts"], []
         self._open[kind, event["turn"]] = event
 
     def _end(self, kind: str, event: Record) -> None:
         start = self._open.get((kind, event["turn"]))
         if start is None:
-            self.spans.append(span_of(kind, {**event, "ts": self._first}, event, "start"))
+            self._add(span_of(kind, {**event, "ts": self._unrecorded(kind, event["ts"])}, event, "start"))
         else:
             self._close(start, event)
         if kind == ATTEMPT:
-            for left in [one for one in self._open.values() if one["ts"] < event["ts"]]:
-                self._close(left, {"ts": event["ts"]})
+            self._end_attempt(event)
+
+    def _end_attempt(self, event: Record) -> None:
+        for (kind, turn), left in list(self._open.items()):
+            if left["ts"] < event["ts"]:
+                if kind in (GEN, TOOL):
+                    self._close(left, {"ts": event["ts"]})
+                else:
+                    self._over[kind, turn] = event
+        self._first, self._ended = None, []
+
+    def _unrecorded(self, kind: str, end: float) -> float:
+        """Where what ends now has begun: where the last thing before it ended, an attempt with its first event."""
+        first = end if self._first is None else self._first
+        before = bisect_left(self._ended, end)
+        return max(first, self._ended[before - 1]) if before and kind != ATTEMPT else first
+
+    def _lose(self, start: Record, until: Record) -> None:
+        """Close what nobody said the end of: with its attempt if that has ended, at the latest at `until`."""
+        key = (start["kind"].rpartition("_")[0], start["turn"])
+        self._close(start, {"ts": self._over.get(key, until)["ts"]}, "end")
 
     def _close(self, start: Record, end: Record, unknown: str = "") -> None:
         kind = start["kind"].rpartition("_")[0]
         del self._open[kind, start["turn"]]
-        self.spans.append(span_of(kind, start, end, unknown))
+        self._over.pop((kind, start["turn"]), None)
+        self._add(span_of(kind, start, end, unknown))
+
+    def _add(self, span: Span) -> None:
+        self.spans.append(span)
+        insort(self._ended, span.t1)
 
 
 def span_of(kind: str, start: Record, end: Record, unknown: str = "") -> Span:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from dumptui.core.media import bytes_name, media_name, named
 from dumptui.core.placeholder import Placeholder
 from dumptui.core.values import as_int, as_mapping, as_text, preview, type_name
 
@@ -19,51 +18,68 @@ _BLOCKS: dict[str, Kind] = {"think": "thinking", "tool_call": "call"}
 _OPENING = re.compile("<(think|tool_call)>")
 _SPECIAL = re.compile(r"<\|[^|<>]*\|>")
 _LONGEST_SPECIAL, _MOST_SPECIALS = 100, 20
-_DATA_URL = re.compile(r"data:([^;,]{0,100})[^,]{0,100};base64,")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _DEEPEST = 50
 """Levels of nesting that are written out; Python's own JSON gives up at some 1,000."""
 _MOST_VALUES = 20_000
 """Values that are written out: a pickle of 1 KB may hold the same list twice in each of fifty lists."""
 _MOST_RECORDED = 200_000
 """The same of messages that are printed or copied as they were recorded."""
-LONG_DATA = 256
-"""From this many characters on, a text without a blank in a part that is no text is taken for encoded data."""
+UNCLOSED = "not closed"
+"""The label of a block that the text ends in."""
 THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-KNOWN = {"role", "name", "content", "tool_calls", "tool_call_id", *THOUGHTS}
+KNOWN = {"role", "name", "content", "tool_calls", "function_call", "tool_call_id", *THOUGHTS}
+ARGUMENTS = ("arguments", "input", "parameters")
+"""What the arguments of a call are named: by OpenAI's messages, by Anthropic's, by Llama's templates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """`label` says what the part is where its kind doesn't, such as the tool that is called; `call_id` is that of a
-    tool call.
+    tool call, `gap` the blanks before special tokens.
     """
 
     kind: Kind
     text: str
     label: str = ""
     call_id: str | None = None
+    gap: str = ""
 
 
 def parts_of(message: Mapping[str, Any]) -> tuple[Part, ...]:
     """Everything that a message says besides its role and name; thinking before content before tool calls."""
     found = [Part("thinking", as_text(message[key])) for key in THOUGHTS if isinstance(message.get(key), str)]
     found = [part for part in found if part.text]
-    calls = message.get("tool_calls")
+    calls = dumped_calls(message)
     content = message.get("content")
     if isinstance(content, str):
-        inline = message.get("role") == "assistant" and not found and not calls
-        found += read_text(content) if inline else [Part("text", content)] * bool(content)
+        found += read_text(content) if is_raw(message) else [Part("text", content)] * bool(content)
     elif content is not None:
         found += read_content(content)
-    found += read_calls(calls)
+    found += map(read_call, calls)
     others = {key: value for key, value in message.items() if key not in KNOWN or is_odd(key, value)}
-    return (*found, *(Part("data", pretty(value), str(key)) for key, value in others.items() if value is not None))
+    return (*found, *(Part("data", pretty(value), as_text(key)) for key, value in others.items() if value is not None))
 
 
 def is_odd(key: object, value: object) -> bool:
     """A known key whose value is of no type that it is read from."""
-    return (key in THOUGHTS and not isinstance(value, str)) or (key == "tool_calls" and not isinstance(value, list))
+    if key == "function_call":
+        return not as_mapping(value)
+    return (key in THOUGHTS and not isinstance(value, str)) or (
+        key == "tool_calls" and not isinstance(value, (list, tuple))
+    )
+
+
+def is_raw(message: Mapping[str, Any]) -> bool:
+    """Whether the content is what the model wrote, thoughts and tool calls in blocks of it."""
+    thoughts = any(isinstance(message.get(key), str) and message[key] for key in THOUGHTS)
+    return message.get("role") == "assistant" and not thoughts and not dumped_calls(message)
+
+
+def count_calls(message: Mapping[str, Any]) -> int:
+    """How many tool calls a message makes: as many as it has parts of that kind."""
+    content = message.get("content")
+    blocks = split_blocks(content) if isinstance(content, str) and "<tool_call>" in content and is_raw(message) else []
+    return len(dumped_calls(message)) + sum(piece.kind == "call" and bool(piece.inner.strip()) for piece in blocks)
 
 
 # Text with blocks -----------------------------------------------------------------------------------------------
@@ -121,10 +137,13 @@ def read_text(text: str) -> list[Part]:
 
 
 def part_of(piece: Piece) -> Part:
-    text = piece.inner.strip("\n") if piece.kind != "special" else piece.inner.strip()
+    if piece.kind == "special":
+        gap = piece.raw[: len(piece.raw) - len(piece.raw.lstrip())]
+        return Part("special", piece.inner.strip(), gap=gap)
+    text = piece.inner.strip("\n")
     if piece.kind == "call":
         return call_of(text, piece.closed)
-    return Part(piece.kind, text, "" if piece.closed else "not closed")
+    return Part(piece.kind, text, "" if piece.closed else UNCLOSED)
 
 
 def call_of(text: str, closed: bool) -> Part:
@@ -132,7 +151,7 @@ def call_of(text: str, closed: bool) -> Part:
     try:
         call = json.loads(text)
     except (ValueError, RecursionError):
-        return Part("call", text, "" if closed else "not closed")
+        return Part("call", text, "" if closed else UNCLOSED)
     if not isinstance(call, dict) or not isinstance(call.get("name"), str) or call.keys() - {"name", "arguments"}:
         return Part("call", text)
     return Part("call", pretty_arguments(call.get("arguments")), call["name"])
@@ -141,18 +160,34 @@ def call_of(text: str, closed: bool) -> Part:
 # Structured messages --------------------------------------------------------------------------------------------
 
 
-def read_calls(calls: object) -> Iterator[Part]:
-    for call in calls if isinstance(calls, list) else ():
-        fields = as_mapping(call)
-        function = as_mapping(fields.get("function"))
-        if not function:
-            yield Part("call", pretty(call))
-            continue
-        more = {key: value for key, value in fields.items() if key not in ("id", "type", "function", "index")}
-        more |= {key: value for key, value in function.items() if key not in ("name", "arguments")}
-        more = {key: value for key, value in more.items() if value is not None}
-        text = pretty_arguments(function.get("arguments")) + (f"\n{pretty(more)}" if more else "")
-        yield Part("call", text, as_text(function.get("name")), identity(fields.get("id")))
+def dumped_calls(message: Mapping[str, Any]) -> Sequence[object]:
+    """The structured calls of a message; `function_call` is the single one of older messages."""
+    calls = message.get("tool_calls")
+    single = [message["function_call"]] if as_mapping(message.get("function_call")) else []
+    return [*calls, *single] if isinstance(calls, (list, tuple)) else single
+
+
+def read_call(call: object) -> Part:
+    """A call as `{"function": {"name", "arguments"}}`, as `{"name", "arguments"}`, or as either in JSON text."""
+    fields = as_mapping(parsed(call) if isinstance(call, str) else call)
+    function = fields.get("function")
+    inner = {"name": function} if isinstance(function, str) else as_mapping(function)
+    if not inner and not isinstance(fields.get("name"), str):
+        return Part("call", pretty(call))
+    said = {**fields, **inner}
+    arguments = next((key for key in ARGUMENTS if said.get(key) is not None), "arguments")
+    told = {"id", "call_id", "type", "function", "index", "name", arguments}
+    more = {key: value for key, value in said.items() if key not in told and value is not None}
+    text = pretty_arguments(said.get(arguments)) + (f"\n{pretty(more)}" if more else "")
+    return Part("call", text, as_text(said.get("name")), identity(fields.get("id")) or identity(fields.get("call_id")))
+
+
+def parsed(text: str) -> object:
+    """What a JSON text holds; None of what is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def identity(value: object) -> str | None:
@@ -163,10 +198,8 @@ def pretty_arguments(arguments: object) -> str:
     """Arguments as indented JSON; a text that is no JSON as it is."""
     if not isinstance(arguments, str):
         return "" if arguments is None else pretty(arguments)
-    try:
-        return pretty(json.loads(arguments))
-    except (ValueError, RecursionError):
-        return arguments
+    value = parsed(arguments)
+    return arguments if value is None else pretty(value)
 
 
 def read_content(content: object) -> Iterator[Part]:
@@ -226,13 +259,13 @@ class Naming:
         if value is None or isinstance(value, float) or (isinstance(value, int) and as_int(value) is not None):
             return value
         if isinstance(value, str):
-            return (self.media and media_name(value)) or value
+            return (media_name(value) or named(value)) if self.media else value
         if isinstance(value, Mapping):
             return {as_text(key): self.name(one, depth + 1) for key, one in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.name(one, depth + 1) for one in value]
         if isinstance(value, (bytes, bytearray)):
-            return f"<{size_text(len(value))} of bytes>"
+            return bytes_name(value)
         if isinstance(value, Placeholder):
             return {value.qualified_name: self.name(value.state or value.items or list(value.args), depth + 1)}
         return preview(value)
@@ -241,36 +274,3 @@ class Naming:
 def as_recorded(messages: object) -> Any:
     """Messages for JSON, media as they are."""
     return Naming(media=False, left=_MOST_RECORDED).name(messages)
-
-
-def media_name(text: str) -> str | None:
-    """`<image/png, 12.3 kB>` of a data URL, `<base64, 12.3 kB>` of a long text that is nothing but base64."""
-    if match := _DATA_URL.match(text):
-        return f"<{match[1] or 'data'}, {size_text(decoded_size(text[match.end() :]))}>"
-    if len(text) >= LONG_DATA and is_base64(text[:LONG_DATA]) and _BASE64.fullmatch(text):
-        return f"<base64, {size_text(decoded_size(text))}>"
-    return None
-
-
-def is_base64(start: str) -> bool:
-    """Letters alone could be a word: encoded bytes have both cases and digits."""
-    if not (any(map(str.isupper, start)) and any(map(str.islower, start)) and any(map(str.isdigit, start))):
-        return False
-    try:
-        base64.b64decode(start[: len(start) // 4 * 4], altchars=b"-_" if "-" in start or "_" in start else None)
-    except (binascii.Error, ValueError):
-        return False
-    return True
-
-
-def decoded_size(encoded: str) -> int:
-    return len(encoded.rstrip("=")) * 3 // 4
-
-
-def size_text(size: int) -> str:
-    amount = float(size)
-    for unit in ("B", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"

@@ -15,6 +15,7 @@ from dumptui.core.record import Record
 from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
 from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked, count_true
+from dumptui.core.tool_calls import tool_calls
 from dumptui.core.values import Dumped, as_float, as_text, type_name
 from dumptui.core.versions import counters, oldest_version
 
@@ -42,6 +43,8 @@ def samples(
     if step.files.key.evaluation:
         for row, dataset, group in zip(table, datasets(step.samples), prompt_groups(step.samples), strict=True):
             row["dataset"], row["prompt_group"] = dataset, group
+    for row, calls in zip(table, [] if brief else tool_calls(step), strict=False):
+        row["tool_calls"] = calls
     for name, column in (divergence(step) if brief else statistics(step, on_field)).items():
         for row, value in zip(table, column, strict=True):
             row[name] = value
@@ -79,7 +82,7 @@ def generation_facts(sample: Sample) -> Record:
     """How the engine wrote a sample."""
     return {
         "turns": len(sample.calls) or None,
-        "tool_calls": tool_calls(sample.prompt),
+        "tool_calls": None,
         "non_generation_time": sample.non_generation_time,
         "spec_accept_rate": share(
             sample.spec_info,
@@ -244,13 +247,6 @@ def current_version(step: int, versions: Sequence[Sequence[str]]) -> int:
     counted = [numbers for wrote in versions if (numbers := counters(wrote))]
     newest = max(map(max, counted), default=0)
     return max([newest if newest + MOST_BEHIND < step else step, *map(min, counted)])
-
-
-def tool_calls(prompt: object) -> int | None:
-    """Messages of role `tool` in the prompt; None for a prompt that is plain text."""
-    if not isinstance(prompt, (list, tuple)):
-        return None
-    return sum(1 for message in prompt if isinstance(message, Mapping) and message.get("role") == "tool")
 
 
 def share(info: Mapping[str, object], part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,9 +25,15 @@ _FIRST = re.compile(rb"\s*\{\s*" + _INDEX)  # where the framework writes it: the
 _ANYWHERE = re.compile(_INDEX)
 
 
+_LONGEST_NUMBER = 4_000  # digits; Python refuses to read a number of more than 4,300
+
+
 class Place(NamedTuple):
+    """`line` counts from 1."""
+
     start: int
     length: int
+    line: int
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,9 @@ class Sidecar:
         start, ends = 0, True
         try:
             with open(path, "rb") as lines:
-                for line in lines:
+                for number, line in enumerate(lines, 1):
                     for index in indices_in(line):
-                        places.setdefault(index, []).append(Place(start, len(line)))
+                        places.setdefault(index, []).append(Place(start, len(line), number))
                     start += len(line)
                     ends = line.endswith(b"\n")
         except OSError as error:
@@ -58,13 +65,22 @@ class Sidecar:
 
         Raises DumpError when the file can't be read.
         """
-        places = self.places.get(index, ())
+        found = [row for _, row in self._parsed(index)]
+        return [row for row in found if row is not None and as_int(row.get("sample_index")) == index]
+
+    def unreadable(self, index: int | None) -> list[int]:
+        """The lines that seem to be of a sample of that index and are no JSON object, counted from 1.
+
+        Raises DumpError when the file can't be read.
+        """
+        return [place.line for place, row in self._parsed(index) if row is None]
+
+    def _parsed(self, index: int | None) -> list[tuple[Place, Row | None]]:
         try:
             with open(self.path, "rb") as file:
-                found = [parse(read_at(file, place)) for place in places]
+                return [(place, parse(read_at(file, place))) for place in self.places.get(index, ())]
         except OSError as error:
             raise DumpError(self.path, f"can't be read: {error.strerror or error}") from error
-        return [row for row in found if row is not None and as_int(row.get("sample_index")) == index]
 
 
 def indices_in(line: bytes) -> set[int | None]:
@@ -80,11 +96,18 @@ def read_at(file: Any, place: Place) -> bytes:
 
 
 def parse(line: bytes) -> Row | None:
-    try:
-        row = json.loads(line.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
+    """The JSON object of a line; None of anything else, also of one that is nested more than a thousand levels deep."""
+    for read in (json.loads, partial(json.loads, parse_int=whole_number)):  # the second takes twice as long
+        try:
+            row = read(line.decode("utf-8", "surrogatepass"))
+        except (ValueError, RecursionError):
+            continue
+        return row if isinstance(row, dict) else None
+    return None
+
+
+def whole_number(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else f"<a number of {len(digits):,} digits>"
 
 
 # Siblings -------------------------------------------------------------------------------------------------------
@@ -96,10 +119,10 @@ def choose(rows: Sequence[Row], siblings: Sequence[Sample], sample: Sample) -> t
     Rows that don't tell the occurrence are in the order of the samples, some of which have none: each goes to the next
     sample that it fits.
     """
-    told = {as_int(row.get("sample_occurrence")): row for row in rows if row.get("sample_occurrence") is not None}
+    told = {at: row for row in rows if (at := as_int(row.get("sample_occurrence"))) is not None}
     if sample.occurrence in told:
         return told[sample.occurrence], None
-    untold = [row for row in rows if row.get("sample_occurrence") is None]
+    untold = [row for row in rows if as_int(row.get("sample_occurrence")) is None]
     free = [one for one in siblings if one.occurrence not in told]
     row = paired(untold, free).get(sample.occurrence)
     if row is None or len(siblings) == 1:

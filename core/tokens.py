@@ -50,8 +50,11 @@ class Vocabulary:
     def __init__(self, tokenizer: Tokenizer, decoder: str) -> None:
         self._tokenizer = tokenizer
         self._decoder = decoder
-        self.added = frozenset(int(token) for token in tokenizer.get_added_tokens_decoder())
+        added = tokenizer.get_added_tokens_decoder()
+        self.added = frozenset(map(int, added))
         """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
+        self._normalized = frozenset(int(token) for token, one in added.items() if one.normalized)
+        self._special = frozenset(int(token) for token, one in added.items() if one.special)
         self._pieces = _Known(self._look_up)
         self._wholes = _Known(lambda token: whole_text(self._pieces[token]))
 
@@ -96,7 +99,7 @@ class Vocabulary:
         if piece is None:
             return f"<id {token}>"
         if token in self.added:
-            return piece
+            return piece.replace("▁", " ") if self._has_marks(token) else piece
         if "ByteLevel" in self._decoder:
             return bytes(_BYTES[c] for c in piece) if all(c in _BYTES for c in piece) else piece
         if match := _LONE_BYTE.fullmatch(piece):
@@ -104,6 +107,17 @@ class Vocabulary:
         if "WordPiece" in self._decoder:
             return piece[2:] if piece.startswith("##") else " " + piece
         return " " + piece if self._decoder == "null" else piece.replace("▁", " ").encode()
+
+    def _has_marks(self, token: int) -> bool:
+        """Whether an added token has sentencepiece's marks for blanks.
+
+        Most stand in a text as they are. The normalizer went over those that say so, and what the vocabulary holds as
+        well, such as Gemma's runs of blanks, is made of normalized text.
+        """
+        if r"\u2581" not in self._decoder:
+            return False
+        in_vocabulary = token not in self._special and self._tokenizer.model.id_to_token(token) is not None
+        return token in self._normalized or in_vocabulary
 
 
 def whole_text(piece: bytes | str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dumptui.core.context_parallel import Array, Ints
+from dumptui.core.media import bytes_name
 from dumptui.core.ptfile import Array as Inline
 from dumptui.core.ptfile import Placeholder, Tensor
 
@@ -216,6 +217,11 @@ class _Short(reprlib.Repr):
     def repr_int(self, value: int, level: int) -> str:
         bits = value.bit_length()
         return f"<a number of {bits:,} bits>" if bits > 8 * self.maxlong else super().repr_int(value, level)
+
+    def repr_bytes(self, value: bytes, level: int) -> str:
+        return bytes_name(value) if len(value) > self.maxstring else repr(value)
+
+    repr_bytearray = repr_bytes
 
 
 _SHORT = _Short()

@@ -22,7 +22,11 @@ class Span:
     stop: int | None = None
 
     def holds(self, position: int) -> bool:
-        return self.start is not None and self.stop is not None and self.start <= position < self.stop
+        return self.meets(position, position + 1)
+
+    def meets(self, start: int, stop: int) -> bool:
+        """Whether it has one of the tokens [start, stop)."""
+        return self.start is not None and self.stop is not None and max(self.start, start) < min(self.stop, stop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -19,6 +20,7 @@ from dumptui.core.run import Run, StepKey
 from dumptui.core.sidecar import Sidecar
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import Where, joined
+from dumptui.tui.panes.samples import prompt_text
 from tests.reading import read
 from tests.screen import run
 from tests.writer import sample, write_step
@@ -298,6 +300,29 @@ def test_media_are_named_never_dumped() -> None:
     assert "https://example.org/cat.png" in link.text and "low" in link.text
 
 
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
+
+
+def test_raw_bytes_and_data_urls_in_text_are_named(tmp_path: Path) -> None:
+    url = "data:image/jpeg;base64," + base64.b64encode(PNG).decode()
+    words = f"see ![it]({url}) and {url} please, data:image/png;base64,short"
+    content = [{"type": "image", "image": PNG}, b"\xff\xd8\xff" + bytes(997), b"no known kind", words, f"{url} what?"]
+    prompt = [{"role": "user", "content": content}]
+    write_step(tmp_path, 0, [sample(0, prompt=prompt, metadata={"picture": PNG, "note": words})])
+    said = ["image image: <image/png, 2.1 kB>", '"<image/jpeg, 1.0 kB>"', '"<13 B of bytes>"']
+    said += ["see ![it](<image/jpeg, 2.1 kB>) and <image/jpeg, 2.1 kB> please, data:image/png;base64,short"]
+    said += ["<image/jpeg, 2.1 kB> what?"]
+    rows = list(csv.DictReader(io.StringIO(printed(tmp_path, "--step", "0", "--sample", "0", "--csv"))))
+    assert rows[0]["content"] == "\n\n".join(said)
+    facts = run(tmp_path, "--print", "facts", "--step", "0", "--sample", "0", "--json").stdout
+    values = {
+        one["name"]: one["value"] for one in json.loads(facts)["rows"] if one["section"] in ("metadata", "prompt")
+    }
+    assert values["picture"] == '"<image/png, 2.1 kB>"' and values["note"] == said[3]
+    assert len(values["prompt"]) < 1000 and "<image/jpeg, 2.1 kB> what?" in values["prompt"]
+    assert prompt_text(prompt) == " ".join(["image: <image/png, 2.1 kB>", *said[1:]])
+
+
 def test_any_value_has_a_text() -> None:
     deep: Any = 1
     for _ in range(5000):
@@ -316,9 +341,82 @@ def test_calls_are_paired_by_id_else_in_order(tmp_path: Path) -> None:
     messages = [call("a", "b"), result("b"), result("a"), call("a"), result("a"), call(None), result(), result("z")]
     write_step(tmp_path, 0, [sample(0)], trajectory=[row(0, *messages)])
     found = talk(tmp_path)
-    links = [(link.call, link.part, link.result, link.by_id) for link in found.links]
-    assert links == [(0, 1, 1, True), (0, 0, 2, True), (3, 0, 4, True), (5, 0, 6, False)]
+    links = [(link.call, link.number, link.result, link.by) for link in found.links]
+    assert links == [(0, 1, 1, "id"), (0, 0, 2, "id"), (3, 0, 4, "id"), (5, 0, 6, "order")]
     assert [found.partner(at) for at in (2, 4, 5, 7)] == [0, 3, 6, None]
+
+
+def called(*calls: tuple[str | None, str]) -> dict[str, Any]:
+    """A message that calls tools by id and name."""
+    made = [{"function": {"name": name, "arguments": "{}"}} | ({"id": one} if one else {}) for one, name in calls]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def answer(identity: str | None = None, name: str | None = None) -> dict[str, Any]:
+    said = {"tool_call_id": identity, "name": name}
+    return {"role": "tool", "content": "1"} | {key: value for key, value in said.items() if value}
+
+
+@pytest.mark.parametrize(
+    ("messages", "links"),
+    [
+        ([called(("x", "f"), ("x", "f")), answer("x"), answer("x")], [(0, 0, 1, "id"), (0, 1, 2, "id")]),
+        ([called(("x", "f"), ("x", "g")), answer("x", "g"), answer("x", "f")], [(0, 1, 1, "id"), (0, 0, 2, "id")]),
+        ([called(("x", "f")), answer("x"), called(("x", "f")), answer("x")], [(0, 0, 1, "id"), (2, 0, 3, "id")]),
+        ([called(("x", "f")), called(("x", "f")), answer("x")], [(1, 0, 2, "id")]),
+        (
+            [called((None, "f"), (None, "g")), answer(None, "g"), answer(None, "f")],
+            [(0, 1, 1, "name"), (0, 0, 2, "name")],
+        ),
+        ([called((None, "f"), (None, "g")), answer(), answer(None, "f")], [(0, 1, 1, "order"), (0, 0, 2, "name")]),
+        (
+            [called((None, "f"), (None, "f")), answer(None, "f"), answer(None, "f")],
+            [(0, 0, 1, "name"), (0, 1, 2, "name")],
+        ),
+        ([called((None, "f")), answer(None, "h")], []),
+        ([called((None, "f")), called((None, "g")), answer(None, "f"), answer()], [(1, 0, 3, "order")]),
+        ([called(("x", "f")), answer("y", "f")], []),
+    ],
+    ids=[
+        "equal ids",
+        "equal ids, names",
+        "an id again",
+        "newest",
+        "names",
+        "name first",
+        "one name",
+        "other",
+        "last",
+        "id",
+    ],
+)
+def test_a_result_belongs_to_the_call_of_its_id_then_of_its_name_then_of_its_place(
+    tmp_path: Path, messages: list[Any], links: list[Any]
+) -> None:
+    write_step(tmp_path, 0, [sample(0)], trajectory=[row(0, *messages)])
+    document = json.loads(printed(tmp_path, "--step", "0", "--sample", "0", "--json"))
+    assert [(one["call"], one["number"], one["result"], one["by"]) for one in document["links"]] == links
+
+
+def test_a_call_keeps_its_name_in_whatever_form_it_was_recorded() -> None:
+    forms: list[Any] = [
+        {"name": "f", "arguments": '{"k": 1}', "id": "c"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": {"k": 1}},
+        {"type": "tool_use", "id": "c", "name": "f", "input": {"k": 1}},
+        {"id": "c", "function": "f", "arguments": {"k": 1}},
+        json.dumps({"id": "c", "function": {"name": "f", "arguments": {"k": 1}}}),
+        {"id": "c", "type": "function", "index": 0, "function": {"name": "f", "arguments": '{"k": 1}'}},
+    ]
+    for form in forms:
+        assert parts_of({"role": "assistant", "tool_calls": [form]}) == (Part("call", '{\n  "k": 1\n}', "f", "c"),)
+    assert parts_of({"role": "assistant", "function_call": {"name": "f", "arguments": "x"}}) == (
+        Part("call", "x", "f"),
+    )
+    assert parts_of({"tool_calls": [{"name": "f", "arguments": "x", "thought": "hm"}, {"odd": 1}, 3]}) == (
+        Part("call", 'x\n{\n  "thought": "hm"\n}', "f"),
+        Part("call", '{\n  "odd": 1\n}'),
+        Part("call", "3"),
+    )
 
 
 # --print ------------------------------------------------------------------------------------------------------------
@@ -351,6 +449,18 @@ def test_a_run_without_a_sidecar_prints_prompt_and_response(shared: Path) -> Non
     assert around["before"] + asked["content"] + around["after"] == one.prompt
     assert document["note"] == "no conversation is recorded; the prompt is split by the ChatML template"
     assert "assistant" in printed(root, "--step", "1", "--sample", "13")
+
+
+def test_special_tokens_stand_where_they_were_written(tmp_path: Path) -> None:
+    texts = ["42<|im_end|>\n", "42\n<|im_end|>", "<think>hm</think>42 <|im_end|><|eot_id|>", "<|im_end|>"]
+    write_step(tmp_path, 0, [sample(0)], trajectory=[row(0, *map(said, texts))])
+    rows = csv.DictReader(io.StringIO(printed(tmp_path, "--step", "0", "--sample", "0", "--csv")))
+    assert [one["content"] for one in rows] == [
+        "42<|im_end|>",
+        "42\n<|im_end|>",
+        "42 <|im_end|><|eot_id|>",
+        "<|im_end|>",
+    ]
 
 
 def test_a_conversation_is_of_one_sample(demo: Path) -> None:

@@ -104,14 +104,52 @@ def test_generating_as_a_whole_gives_way_to_its_turns() -> None:
             [("attempt", 0, 3, ""), ("attempt", 3, 5, "")],
         ),
         ([(0, "reward_start"), (2, "reward_end"), (3, "killed")], [("reward", 0, 2, ""), ("killed", 3, 3, "")]),
+        (
+            [(0, "attempt_start"), (1, "gen_start", 1), (3, "gen_end", 1), (4, "tool_end", 1), (7, "gen_end", 2)],
+            [("attempt", 0, 7, "end"), ("gen 1", 1, 3, ""), ("tool 1", 3, 4, "start"), ("gen 2", 4, 7, "start")],
+        ),
+        (
+            [(0, "attempt_start"), (3, "attempt_end"), (5, "attempt_start"), (8, "gen_end", 1), (9, "attempt_end")],
+            [("attempt", 0, 3, ""), ("attempt", 5, 9, ""), ("gen 1", 5, 8, "start")],
+        ),
+        (
+            [(0, "attempt_start"), (3, "attempt_end"), (5, "gen_start", 1), (8, "gen_end", 1), (9, "attempt_end")],
+            [("attempt", 0, 3, ""), ("attempt", 5, 9, "start"), ("gen 1", 5, 8, "")],
+        ),
+        (
+            [(0, "gen_start", 1), (5, "tool_start", 1), (5, "gen_end", 1), (5, "deser_end", 1), (6, "tool_end", 1)],
+            [("gen 1", 0, 5, ""), ("deser 1", 0, 5, "start"), ("tool 1", 5, 6, "")],
+        ),
     ],
-    ids=["no end", "no start", "an attempt that died", "no length", "at once again", "other kinds"],
+    ids=[
+        *("no end", "no start", "an attempt that died", "no length", "at once again", "other kinds"),
+        *("after the one before", "of its attempt", "an attempt without start", "at one time"),
+    ],
 )
 def test_what_is_missing_is_told(told: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None:
     assert shown(paired(events(told))) == expected
 
 
-KINDS = [f"{kind}_{what}" for kind in ("attempt", "gen", "tool") for what in ("start", "end")]
+def test_scoring_and_deserializing_are_spans_of_their_own() -> None:
+    """Scoring may go on when the attempt has ended, with which generating ends."""
+    told = [(0, "attempt_start"), (1, "gen_start"), (4, "deser_start", 1), (4.5, "deser_end", 1), (5, "reward_start")]
+    told += [(6, "attempt_end", -1, "", "completed"), (9, "reward_end", -1, "", "0.5")]
+    spans = paired(events(told))
+    assert shown(spans) == [
+        ("attempt", 0, 6, ""),
+        ("gen", 1, 6, ""),
+        ("deser 1", 4, 4.5, ""),
+        ("reward", 5, 9, ""),
+    ]
+    assert shown(paired(events(told[:-1])))[-1] == ("reward", 5, 6, "end")
+    assert Lane(Lifecycle(tuple(spans))).rows(45) == [
+        "·····███████████████░░███▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓",
+        "0 s                                   9.000 s",
+        "█ gen  ░ deser  ▓ reward  · waiting",
+    ]
+
+
+KINDS = [f"{kind}_{what}" for kind in ("attempt", "gen", "tool", "reward") for what in ("start", "end")]
 KINDS += ["odd", "_end", "", "\x1b[2J_start", "[/x]\u202e漢_start"]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dumptui.core import tables
+from dumptui.core.conversation import open_sidecar, read_conversation
 from dumptui.core.join import load
 from dumptui.core.run import Run
 from tests.reading import documents, groups, read, samples, step_row
@@ -115,15 +116,34 @@ def test_samples_without_a_group_are_one_group_after_the_others(tmp_path: Path) 
     ]
 
 
-def test_tool_calls_are_messages_of_the_prompt(tmp_path: Path) -> None:
-    prompt = [
-        {"role": "user", "content": "a"},
-        {"role": "tool", "content": "b"},
-        {"role": "tool", "content": None},
-        "odd",
+def test_tool_calls_are_those_that_the_model_made(tmp_path: Path) -> None:
+    """Those of the prompt are not: it may hold the messages of an example, or of an earlier conversation."""
+    made = {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}, {"name": "g"}]}
+    inline = "<think><tool_call>no</tool_call></think><tool_call>{}</tool_call>so<tool_call>f(1)</tool_call>"
+    asked, result = {"role": "user", "content": "<tool_call>"}, {"role": "tool", "content": "<tool_call>x</tool_call>"}
+    told: list[list[Any]] = [
+        [asked, made, result, result, {"role": "assistant", "content": inline}],
+        [asked, {"role": "assistant", "content": "none is needed"}],
+        [asked, made, result, made],
     ]
-    write_step(tmp_path, 0, [sample(0, prompt=prompt), sample(1)], train=False, mirror=False)
-    assert [row["tool_calls"] for row in samples(read(tmp_path))] == [2, None]
+    batch = [sample(0), sample(1), sample(2, prompt=[asked, made, result]), sample(3)]
+    batch.append(sample(4, metadata={"messages": [asked, {"role": "assistant", "function_call": {"name": "f"}}]}))
+    batch.append(sample(5, prompt=[asked, made, result]))
+    rows = [{"sample_index": at, "status": "completed", "messages": one} for at, one in enumerate(told)]
+    write_step(tmp_path, 0, batch, train=False, mirror=False, trajectory=rows)
+    assert [row["tool_calls"] for row in samples(read(tmp_path))] == [4, 0, 2, None, 1, None]
+
+
+def test_the_tools_column_counts_what_the_conversation_shows(shared: Path) -> None:
+    step = read(shared / "runs/multiturn", 2)
+    table = samples(step)
+    assert sum(row["tool_calls"] or 0 for row in table) > 0
+    for row, one in zip(table, step.samples, strict=True):
+        talk = read_conversation(step, one, open_sidecar(step), None)
+        if talk.note is None or "matched by order" in talk.note:
+            assert row["tool_calls"] == sum(part.kind == "call" for message in talk.messages for part in message.parts)
+        else:
+            assert row["tool_calls"] is None
 
 
 def test_a_row_a_train_file(tmp_path: Path) -> None:

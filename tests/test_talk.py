@@ -17,8 +17,10 @@ from textual.pilot import Pilot
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.facts import FactsScreen
+from dumptui.tui.talk import Talks
 from dumptui.tui.widgets.blocks import Blocks
 from dumptui.tui.widgets.heatmap import Heatmap
+from tests.reading import read
 from tests.screen import Terminal, foreign, press, run, tab, text, until, until_shown
 from tests.writer import sample, write_step
 
@@ -148,6 +150,30 @@ async def test_a_sample_without_conversation_shows_its_turns(demo: Path) -> None
             "thinking",
             "<|im_end|>",
         )
+
+
+def span(version: str, start: int, stop: int) -> dict[str, Any]:
+    return {"version": version, "abs_start": start, "abs_end": stop}
+
+
+@pytest.mark.parametrize(
+    ("versions", "shown"),
+    [
+        (["3", "4"], ["v3", "v4"]),
+        (["3", "4", "5"], ["", ""]),
+        ([{"spans": [span("9", 4, 5)]}, {"spans": [span("10", 5, 6)]}], ["v9-v10", ""]),
+        ([[span("4", 4, 6)], [span("4", 7, 8)], [span("3", 8, 9)]], ["v4", "v3-v4"]),
+        ([[span("b", 4, 6)], [span("a", 7, 8), span("c", 8, 9)]], ["vb", "va-vc"]),
+    ],
+    ids=["a call a message", "other calls", "a message of two calls", "three calls", "texts"],
+)
+def test_the_versions_of_a_message_are_those_of_its_tokens(tmp_path: Path, versions: Any, shown: list[str]) -> None:
+    """A partial rollout writes one message in several calls, each with its weights."""
+    messages = [said("go", "user"), said("one"), said("result", "tool"), said("two")]
+    talking(tmp_path, *messages, response_len=5, loss_mask=[1, 1, 0, 1, 1], weight_versions=versions)
+    step = read(tmp_path)
+    asides = [one.aside for one in Talks().open(step, 0, None).blocks]
+    assert [aside.partition("tokens")[0].rstrip(" ·") for aside in (asides[1], asides[3])] == shown
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12)])

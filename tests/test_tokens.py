@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from dumptui.core.errors import DumpError
 from dumptui.core.tokens import CONTINUES, Vocabulary, byte_characters
@@ -93,6 +94,23 @@ def test_sentencepiece_bytes_and_spaces(tmp_path: Path) -> None:
     texts = load(tmp_path, tokenizer).texts([257, 258, *(1 + byte for byte in EMOJI)])
     assert texts == [" the", "cat", "🙂", CONTINUES, CONTINUES, CONTINUES]
     assert load(tmp_path, tokenizer).texts([259]) == ["<0xzz>"]
+
+
+@pytest.mark.parametrize("decoder", [decoders.Replace("▁", " "), decoders.Metaspace()])
+def test_an_added_token_has_the_text_that_it_stands_for(tmp_path: Path, decoder: Any) -> None:
+    """The normalizer goes over a token that is `normalized`, and not over others: these hold a mark as it is."""
+    vocabulary = {"<unk>": 0, "▁": 1, "▁▁": 2}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[("▁", "▁")], unk_token="<unk>"))
+    tokenizer.normalizer, tokenizer.decoder = normalizers.Replace(" ", "▁"), decoder
+    added = [
+        AddedToken("of two", normalized=True),
+        AddedToken("▁▁", normalized=False),
+        AddedToken("▁raw", normalized=False),
+    ]
+    tokenizer.add_tokens(added)
+    tokenizer.add_special_tokens([AddedToken("<a▁b>", normalized=False)])
+    words = load(tmp_path, tokenizer)
+    assert words.texts(tokenizer.encode("of two  ▁raw<a▁b>").ids) == ["of two", "  ", "▁raw", "<a▁b>"]
 
 
 # Case 34: thinking-machines-lab/tinker-cookbook#604, verl-project/verl#865, tokenizers that want code -------

@@ -9,7 +9,7 @@ from dumptui.core.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span
 from dumptui.core.text import cell_width, visible
 from dumptui.core.wrapping import Lines, Wrapped
 
-SIGNS = {ATTEMPT: "·", GEN: "█", TOOL: "▒"}
+SIGNS = {ATTEMPT: "·", GEN: "█", TOOL: "▒", "deser": "░", "reward": "▓"}
 OTHER = "▚"
 GAP = "  "
 WAITING = "waiting"  # what an attempt is where nothing else is drawn over it

@@ -10,6 +10,7 @@ from textual.message import Message as TextualMessage
 from dumptui.core.conversation import Conversation, Link, Message, open_sidecar, read_conversation
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
+from dumptui.core.media import named
 from dumptui.core.messages import Part
 from dumptui.core.run import Entry, StepKey
 from dumptui.core.sample import Sample
@@ -17,6 +18,7 @@ from dumptui.core.sidecar import Sidecar
 from dumptui.core.text import visible
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.unrecorded import MASKED
+from dumptui.core.versions import Span, counters
 from dumptui.core.wrapping import Lines
 from dumptui.tui.widgets.block import Block, Passage
 
@@ -59,19 +61,30 @@ class Talks:
 
 
 def versions_of(conversation: Conversation, sample: Sample) -> dict[int, str]:
-    """The weights that wrote each of the model's messages, where there is a generate call for each."""
+    """The weights that wrote each of the model's messages: by the tokens that each version wrote where that is
+    recorded, else by the generate calls where there is one for each message.
+    """
     written = [
-        one
+        (one.position, one.where)
         for one in conversation.messages
         if one.role == "assistant" and one.where is not None and one.where.start >= sample.prompt_length
     ]
-    if len(written) != len(sample.calls):
+    spans = [span for call in sample.calls for span in call.spans]
+    if any(span.start is not None for span in spans):
+        found = [[span for span in spans if span.meets(where.start, where.stop)] for _, where in written]
+    elif len(written) == len(sample.calls):
+        found = [list(call.spans) for call in sample.calls]
+    else:
         return {}
-    versions = [list(dict.fromkeys(span.version for span in call.spans)) for call in sample.calls]
-    return {
-        one.position: visible("-".join(f"v{version}" for version in found[:1] + found[1:][-1:]))
-        for one, found in zip(written, versions, strict=True)
-    }
+    return {at: versions_text(one) for (at, _), one in zip(written, found, strict=True)}
+
+
+def versions_text(spans: Sequence[Span]) -> str:
+    """The weights, or the oldest and the newest of several; of texts the first and the last that wrote."""
+    versions = list(dict.fromkeys(span.version for span in spans))
+    if len(counters(versions)) == len(versions):
+        versions.sort(key=int)
+    return visible("-".join(f"v{version}" for version in versions[:1] + versions[1:][-1:]))
 
 
 def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Link | None, version: str) -> Block:
@@ -99,7 +112,7 @@ def is_left_out(message: Message) -> bool:
 
 
 def passage_of(part: Part, label: str) -> Passage:
-    return Passage(PART_KINDS.get(part.kind, "plain"), visible(label), Lines.of(part.text))
+    return Passage(PART_KINDS.get(part.kind, "plain"), visible(label), Lines.of(named(part.text)))
 
 
 def label_of(part: Part) -> str:
@@ -113,7 +126,7 @@ def call_label(part: Part, link: Link | None) -> str:
     name = f"call {part.label}".rstrip()
     if link is None:
         return f"{name} · no result"
-    return f"{name} · result in {link.result}" + ("" if link.by_id else ", by order")
+    return f"{name} · result in {link.result}" + ("" if link.by == "id" else f", by {link.by}")
 
 
 def title_of(message: Message, result: Link | None) -> str:

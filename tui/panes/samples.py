@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.message import Message
 
+from dumptui.core.media import named
 from dumptui.core.text import visible
 from dumptui.tui import columns
 
@@ -102,13 +103,14 @@ def count(number: object, noun: str) -> str:
 
 
 def prompt_text(prompt: object) -> str:
-    """The prompt's text, of chat messages the last user's."""
+    """The prompt's text, of chat messages all that the last one of the user says, media by kind and size."""
     if isinstance(prompt, str):
-        return prompt
-    if not isinstance(prompt, (list, tuple)):
-        return ""
-    contents = [one.get("content") for one in prompt if isinstance(one, dict) and one.get("role") == "user"]
-    return str(contents[-1]) if contents else ""
+        return named(prompt)
+    from dumptui.core.messages import parts_of  # which bring numpy
+    from dumptui.core.unrecorded import as_messages
+
+    asked = [one for one in as_messages(prompt) if one.get("role") == "user"]
+    return " ".join(named(part.text) for part in parts_of(asked[-1])) if asked else ""
 
 
 def group_line(group: Record | None, samples: Sequence[Record], prompt: str) -> Text:

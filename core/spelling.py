@@ -1,0 +1,77 @@
+"""Whether the text of a response is that of its tokens: the engine cuts it at a stop string, an agent may rewrite it.
+
+Blanks, special tokens and what is no character don't count, nor does what the model did not write: a text leaves out
+the chat template around the results of tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dumptui.core.sample import Sample
+from dumptui.core.text import clip
+from dumptui.core.tokens import Vocabulary
+from dumptui.core.turns import find_turns
+
+LONGEST_STOP = 64
+"""Characters of a stop string that a turn may lack before others."""
+SHOWN_CHARACTERS = 40
+
+
+def text_note(sample: Sample, vocabulary: Vocabulary | None) -> str | None:
+    """What has to be said of a response's text beside its tokens; None where they agree or one isn't known."""
+    if vocabulary is None or not sample.response:
+        return None
+    pieces = vocabulary.pieces(sample.tokens.tolist())
+    special = {vocabulary.pieces([token])[0] for token in vocabulary.added.intersection(sample.tokens.tolist())}
+    turns = [one for one in find_turns(sample.loss_mask, sample.prompt_length, sample.total_length) if one.trained]
+    written = [bare(decoded(pieces[one.start : one.stop]), special) for one in turns]
+    begins = bool(turns) and turns[0].start == sample.prompt_length
+    ends = not turns or turns[-1].stop == sample.total_length
+    return compare(bare(sample.response, special), written, begins=begins, ends=ends)
+
+
+def decoded(pieces: Iterable[bytes | str]) -> str:
+    return b"".join(one if isinstance(one, bytes) else one.encode("utf-8", "replace") for one in pieces).decode(
+        "utf-8", "replace"
+    )
+
+
+def bare(text: str, special: Iterable[bytes | str]) -> str:
+    """The text without special tokens, blanks and what is no character."""
+    for one in special:
+        if isinstance(one, str):
+            text = text.replace(one, "")
+    return "".join(text.replace("\ufffd", "").split())
+
+
+def compare(text: str, turns: Sequence[str], *, begins: bool, ends: bool) -> str | None:
+    """Look for the turns in a text, one behind the other; it `begins` with the first and `ends` with the last."""
+    at = 0
+    for number, turn in enumerate(turns, 1):
+        exact, last = begins and number == 1, ends and number == len(turns)
+        start = place_of(turn, text, at, exact)
+        if start is None:
+            rest = lacking(turn, text, at, exact, last)
+            which = "the text" if len(turns) == 1 else f"the text of turn {number}"
+            if rest is None:
+                return f"{which} is not that of its tokens"
+            return f'{which} is cut: its tokens go on with "{clip(rest, SHOWN_CHARACTERS)}"'
+        at = start + len(turn)
+    return "the text goes on after its tokens end" if ends and at < len(text) else None
+
+
+def place_of(turn: str, text: str, at: int, exact: bool) -> int | None:
+    found = (at if text.startswith(turn, at) else -1) if exact else text.find(turn, at)
+    return None if found < 0 else found
+
+
+def lacking(turn: str, text: str, at: int, exact: bool, last: bool) -> str | None:
+    """What a turn has that the text lacks, if that is only its end."""
+    if exact and last and turn.startswith(text[at:]):
+        return turn[len(text) - at :]
+    for stop in range(len(turn) - 1, max(0, len(turn) - LONGEST_STOP - 1), -1):
+        start = place_of(turn[:stop], text, at, exact)
+        if start is not None and (not last or start + stop == len(text)):
+            return turn[stop:]
+    return None
