@@ -109,7 +109,7 @@ def split_by_template(
 
 
 def first_split(text: str, templates: Sequence[Template]) -> tuple[list[Section], Template | None]:
-    splits = ((template.split(text, goes_on=True), template) for template in templates)
+    splits = ((template.split(text, continued=True), template) for template in templates)
     return next((split for split in splits if len(split[0]) > 1), ([], None))
 
 
