@@ -120,7 +120,7 @@ class Template:
         return last is None or last.role == role
 
     def _end(self, text: str, bounds: list[_Bounds], continued: bool) -> bool:
-        """End the last message with the text, and return whether it may end there; an empty one is dropped."""
+        """End the last message with the text; return whether it may. An empty one becomes part of the previous one."""
         last = bounds[-1]
         if last.end is not None:
             return True
