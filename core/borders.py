@@ -1,4 +1,4 @@
-"""Where a response is divided: its turns, and the chunks that context-parallel (cp) ranks trained."""
+"""The borders within a response: between its turns, and between the chunks of context-parallel (cp) ranks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dumptui.core.sample import Sample
 
 
 def turn_starts(sample: Sample, mask: Array | None) -> Ints:
-    """Absolute positions at which the turns of the model begin.
+    """Return the absolute positions at which the model's turns begin.
 
-    These are its generate calls where their positions are recorded, else the runs of trained tokens.
+    Those are the starts of its generate calls where recorded, else of its runs of trained tokens.
     """
     calls = [span.start for call in sample.calls for span in call.spans[:1] if span.start is not None]
     if calls and len(calls) == len(sample.calls):
@@ -25,7 +25,10 @@ def turn_starts(sample: Sample, mask: Array | None) -> Ints:
 
 
 class Chunks(NamedTuple):
-    """`ranks` has the cp rank of each response token, -1 where none held it; `edges` are absolute positions."""
+    """The chunks of `size` cp ranks.
+
+    `ranks` is the cp rank of each response token, -1 where no rank held it; `edges` are absolute positions.
+    """
 
     size: int
     ranks: Array
@@ -33,12 +36,15 @@ class Chunks(NamedTuple):
 
 
 def chunks(step: Step, position: int) -> Chunks | None:
-    """By the rule that the trainer's first sliced column follows; None without cp or where the layout isn't known."""
+    """Return the chunks of a sample, by the rule of the trainer's first sliced column.
+
+    None without cp, or where the layout is not known.
+    """
     row, sample = step.rows[position], step.samples[position]
     if row is None or row.peers.cp_size == 1 or row.peers.problem is not None:
         return None
-    held = {name for shard in row.peers.shards for name in shard.per_token}
-    columns = [column for name in step.fields if (column := DUMPED.get(name, name)) in held]
+    names = {name for shard in row.peers.shards for name in shard.per_token}
+    columns = [column for name in step.fields if (column := DUMPED.get(name, name)) in names]
     rule = next((step.cut(column).rules[0] for column in columns if step.cut(column).rules), None)
     if rule in (None, "full"):
         return None

@@ -1,4 +1,4 @@
-"""Telemetry records as columns: a number takes 4 or 8 bytes, a text the 4 bytes of its code in a pool."""
+"""Telemetry records as columns: a number takes 4 or 8 bytes, a text 4 bytes for its code in a pool."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Array = NDArray[Any]
 
 REQUIRED: Any = object()
 LABELS = ("dp_rank", "engine_type")
-"""The labels of an engine metric that are written; any other would be a series of its own kind."""
+"""The labels that miles writes for an engine metric; others are ignored."""
 
 
 class Pool(dict[Hashable, int]):
-    """Distinct values and their codes, given out as values are first asked for. `members[code]` is the value."""
+    """Distinct values and their codes; a new value gets the next code on access. `members[code]` is the value."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Pool(dict[Hashable, int]):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a stream's records. One that is null or missing is its default; without one the record is bad."""
+    """A field of a stream's records. A null or missing field takes its default; without one, the record is bad."""
 
     name: str
     dtype: str = "f8"
@@ -52,12 +52,12 @@ class Field:
         return self.dtype in POOLED
 
     def array(self, records: Sequence[Record], pool: Pool) -> Array:
-        """Raises one of MISFIT if any record doesn't fit."""
+        """Return the field of all records. Raises one of MISFIT if any record doesn't fit."""
         if self.default is REQUIRED:
             values = [record[self.name] for record in records]
         else:
-            found = (record.get(self.name) for record in records)
-            values = [self.default if value is None else value for value in found]
+            present = (record.get(self.name) for record in records)
+            values = [self.default if value is None else value for value in present]
         if self.pooled:
             return np.fromiter(map(pool.__getitem__, map(POOLED[self.dtype], values)), np.int32, len(values))
         if str in set(map(type, values)):
@@ -66,7 +66,7 @@ class Field:
 
     def _checked(self, array: Array) -> Array:
         if array.ndim != 1 or (self.default is REQUIRED and not np.isfinite(array).all()):
-            raise ValueError(f"{self.name} is no number")
+            raise ValueError(f"{self.name} is not a number")
         return array
 
 
@@ -85,12 +85,12 @@ POOLED: dict[str, Callable[[Any], Hashable]] = {
     "gpus": lambda value: tuple(int(gpu) for gpu in value),
     "labels": _labels,
 }
-"""How a value becomes a member of its pool."""
+"""For each pooled dtype, the function that turns a value into a member of its pool."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Records of a stream, in the order they were read. Arrays of pooled fields hold codes: see `values`."""
+    """Records of a stream, in the order they were read. Arrays of pooled fields hold codes; `values` decodes them."""
 
     arrays: dict[str, Array]
     pools: dict[str, Pool]
@@ -106,7 +106,7 @@ class Columns:
         return sum(array.nbytes for array in self.arrays.values())
 
     def where(self, chosen: Array | slice) -> Columns:
-        """The chosen rows: by a boolean array, row numbers in the order wanted, or a slice."""
+        """Return the chosen rows: by a boolean array, row numbers in any order, or a slice."""
         return Columns({name: array[chosen] for name, array in self.arrays.items()}, self.pools)
 
     def values(self, name: str) -> list[Any]:
@@ -115,20 +115,20 @@ class Columns:
         return column if members is None else [members[code] for code in column]
 
     def within(self, start: float | None, stop: float | None) -> Columns:
-        """The rows with `ts` in the window, both ends included."""
+        """Return the rows with `ts` in the window, both ends included."""
         if start is None and stop is None:
             return self
         low, high = -np.inf if start is None else start, np.inf if stop is None else stop
         return self.where((self["ts"] >= low) & (self["ts"] <= high))
 
     def groups(self, *names: str) -> list[tuple[tuple[Any, ...], Columns]]:
-        """The rows of each distinct combination of values, by `ts`; in the order of the values."""
+        """Return the rows of each distinct combination of values by `ts`; the groups are ordered by their values."""
         table = self.where(np.lexsort((self["ts"], *(self[name] for name in names))))
         changes = np.logical_or.reduce([table[name][1:] != table[name][:-1] for name in names])
         bounds = [0, *(np.flatnonzero(changes) + 1), len(table)] if len(table) else []
         parts = [table.where(slice(first, last)) for first, last in pairwise(bounds)]
         keys = [tuple(part.where(slice(1)).values(name)[0] for name in names) for part in parts]
-        return sorted(zip(keys, parts, strict=True), key=lambda one: one[0])
+        return sorted(zip(keys, parts, strict=True), key=lambda group: group[0])
 
     def rows(self) -> Iterator[Record]:
         columns = [self.values(name) for name in self.arrays]
@@ -137,7 +137,7 @@ class Columns:
 
 
 class Schema:
-    """What a stream's records hold, and the pools all columns made of them share."""
+    """The fields of a stream's records, and the pools that all its columns share."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self.fields = fields
@@ -145,13 +145,13 @@ class Schema:
         self.empty = self.columns([])
 
     def columns(self, records: Sequence[Record]) -> Columns:
-        """Raises one of MISFIT if any record doesn't fit."""
-        none = Pool()
-        arrays = {one.name: one.array(records, self.pools.get(one.name, none)) for one in self.fields}
+        """Return the records as columns. Raises one of MISFIT if any record doesn't fit."""
+        unused = Pool()
+        arrays = {field.name: field.array(records, self.pools.get(field.name, unused)) for field in self.fields}
         return Columns(arrays, self.pools)
 
     def columns_and_misfits(self, records: Sequence[Record]) -> tuple[Columns, int]:
-        """The records that fit as columns, and how many don't."""
+        """Return the records that fit as columns, and the number of those that don't."""
         try:
             return self.columns(records), 0
         except MISFIT:
@@ -169,15 +169,15 @@ class Schema:
         parts = list(parts) or [self.empty]
         if len(parts) == 1:
             return parts[0]
-        arrays = {one.name: np.concatenate([part[one.name] for part in parts]) for one in self.fields}
+        arrays = {field.name: np.concatenate([part[field.name] for part in parts]) for field in self.fields}
         return Columns(arrays, self.pools)
 
     def parse(self, lines: bytes) -> Columns | None:
-        """The columns of faultless lines: as by `columns`, 6 to 8 times as fast and without the interpreter's lock.
+        """Return what `columns` returns for these lines, 6 to 8 times as fast and without the interpreter's lock.
 
-        None when polars refuses them, can't be had, or might read them otherwise: then they are to be read one by one.
+        None when polars refuses the lines, can't be had, or might read them differently: then parse them one by one.
         """
-        if b"\\u" in lines:  # it makes NUL of a lone surrogate
+        if b"\\u" in lines:  # polars turns a lone surrogate into NUL
             return None
         try:
             need_polars("telemetry")
@@ -186,8 +186,10 @@ class Schema:
         import polars as pl
 
         try:
-            frame = pl.read_ndjson(io.BytesIO(lines), schema={one.name: _polars_type(one) for one in self.fields})
-            return Columns({one.name: self._from_polars(one, frame[one.name]) for one in self.fields}, self.pools)
+            frame = pl.read_ndjson(io.BytesIO(lines), schema={field.name: _polars_type(field) for field in self.fields})
+            return Columns(
+                {field.name: self._from_polars(field, frame[field.name]) for field in self.fields}, self.pools
+            )
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, *MISFIT):
             return None
 
@@ -214,7 +216,7 @@ def _polars_type(field: Field) -> Any:
 
 
 def _codes(field: Field, series: pl.Series, pool: Pool) -> Array:
-    """The code of each value; values that a pool can't hold, or polars can't look up, go by way of a text."""
+    """Return the code of each value. Lists and structs are looked up by a text, since polars can't look them up."""
     import polars as pl
 
     of_text: Callable[[str], Any] = str

@@ -1,7 +1,7 @@
-"""A generated run: the files that miles writes with `--dump-details`, written without torch.
+"""The writer of a demo run: the files that miles writes with `--dump-details`, written without torch.
 
-TP 1, CP 2, DP 2, so four train files a step; 32 samples a step, evals every 6 steps. Step 17 lost a train
-file, and the newest step is still being written: two of its four are there.
+TP 1, CP 2, DP 2, so four train files per step; 32 samples per step, evals every 6 steps. Step 17 lacks a train
+file, and the newest step is still being written: it has two of its four train files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOST_STEP, LOST_RANK = 17, 3
 STEP_SECONDS, ROLLOUT_SECONDS, TRAIN_SECONDS = 60, 34, 24
 NEWEST_AGE = 120
 LANE_STEPS = 8
-"""The newest steps that have a lifecycle in the trajectories stream, 25 KB each."""
+"""How many of the newest steps have a lifecycle in the trajectories stream, at 25 KB each."""
 
 
 def write_demo(
@@ -36,15 +36,15 @@ def write_demo(
     now: float | None = None,
     on_step: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write a run of `steps` steps, one a minute, the newest ending two minutes before `now` (epoch seconds).
+    """Write a run of `steps` steps, one per minute; the newest ends two minutes before `now` (epoch seconds).
 
-    `on_step` is called with the steps written so far and `steps`. Equal `seed` and `now` give equal bytes.
+    `on_step` is called with the number of steps written so far and `steps`. Equal `seed` and `now` give equal bytes.
     """
     newest = int(time.time() if now is None else now) - NEWEST_AGE
     _start_run(root, newest - steps * STEP_SECONDS)
     for step in range(steps):
         last = step == steps - 1
-        ranks = RANKS[: len(RANKS) // 2] if last else _kept_ranks(step)
+        ranks = RANKS[: len(RANKS) // 2] if last else _written_ranks(step)
         generated = newest - (steps - 1 - step) * STEP_SECONDS
         write_demo_step(
             root,
@@ -70,22 +70,22 @@ def write_demo_step(
     trained: bool = True,
     lanes: bool = True,
 ) -> None:
-    """One step whose rollout ended at `generated`, by default 2 minutes ago, with train files of `ranks`."""
+    """Write a step whose rollout ended at `generated`, by default 2 minutes ago, with the train files of `ranks`."""
     generated = int(time.time()) - NEWEST_AGE if generated is None else generated
     began, done = generated - ROLLOUT_SECONDS, generated + TRAIN_SECONDS
     batch = train_batch(seed, step)
     if step % EVAL_EVERY == 0:
-        _land_eval(root, seed, step, began - 2)
-    _land_rollout(root, batch, began, generated, lanes)
+        _write_eval(root, seed, step, began - 2)
+    _write_rollout(root, batch, began, generated, lanes)
     for rank in ranks:
-        _land_shard(root, batch, rank, done)
+        _write_shard(root, batch, rank, done)
     telemetry.record_training(root, batch, generated, done if trained else None)
 
 
 def grow(root: Path, start: int, steps: int, *, seed: int = 0) -> Iterator[str]:
-    """Write one file a turn and yield its path in `root`: what step `start - 1` lacks, then `steps` more.
+    """Write one file at a time and yield its path in `root`: what step `start - 1` lacks, then `steps` more steps.
 
-    A step is its eval, its rollout, its train files in any order, its metrics; the caller sets the pace.
+    A step is its eval, its rollout, its train files in any order and its metrics; the caller sets the pace.
     """
     if start:
         yield from _finish_step(root, seed, start - 1)
@@ -94,29 +94,29 @@ def grow(root: Path, start: int, steps: int, *, seed: int = 0) -> Iterator[str]:
     for step in range(start, start + steps):
         began = int(time.time())
         if step % EVAL_EVERY == 0:
-            yield _land_eval(root, seed, step, began)
+            yield _write_eval(root, seed, step, began)
         batch = train_batch(seed, step)
         generated = int(time.time())
-        yield _land_rollout(root, batch, began, generated, lanes=True)
+        yield _write_rollout(root, batch, began, generated, lanes=True)
         telemetry.record_training(root, batch, generated, None)
-        yield from _land_training(root, batch, _kept_ranks(step), generated)
+        yield from _write_training(root, batch, _written_ranks(step), generated)
 
 
 def _finish_step(root: Path, seed: int, step: int) -> Iterator[str]:
-    missing = [rank for rank in _kept_ranks(step) if not _shard_path(root, step, rank).exists()]
+    missing = [rank for rank in _written_ranks(step) if not _shard_path(root, step, rank).exists()]
     if missing:
         generated = _rollout_path(root, str(step)).stat().st_mtime
-        yield from _land_training(root, train_batch(seed, step), missing, generated)
+        yield from _write_training(root, train_batch(seed, step), missing, generated)
 
 
-def _land_training(root: Path, batch: Batch, ranks: Sequence[int], generated: float) -> Iterator[str]:
+def _write_training(root: Path, batch: Batch, ranks: Sequence[int], generated: float) -> Iterator[str]:
     for rank in random.Random(batch.step).sample(ranks, len(ranks)):
-        yield _land_shard(root, batch, rank, int(time.time()))
+        yield _write_shard(root, batch, rank, int(time.time()))
     telemetry.record_training(root, batch, generated, time.time())
     yield "dashboard/metrics.jsonl"
 
 
-def _kept_ranks(step: int) -> Sequence[int]:
+def _written_ranks(step: int) -> Sequence[int]:
     return [rank for rank in RANKS if (step, rank) != (LOST_STEP, LOST_RANK)]
 
 
@@ -136,14 +136,14 @@ def _start_run(root: Path, started: float) -> None:
     telemetry.start_run(root, started)
 
 
-def _land_eval(root: Path, seed: int, step: int, at: float) -> str:
+def _write_eval(root: Path, seed: int, step: int, timestamp: float) -> str:
     samples = eval_samples(seed, step)
-    path = _write_samples(root, f"eval_{step}", step, samples, at)
-    telemetry.record_eval(root, step, samples, at)
+    path = _write_samples(root, f"eval_{step}", step, samples, timestamp)
+    telemetry.record_eval(root, step, samples, timestamp)
     return path
 
 
-def _land_rollout(root: Path, batch: Batch, began: float, generated: float, lanes: bool) -> str:
+def _write_rollout(root: Path, batch: Batch, began: float, generated: float, lanes: bool) -> str:
     path = _write_samples(root, str(batch.step), batch.step, batch.samples, generated)
     telemetry.record_rollout(root, batch, began, generated)
     if lanes:
@@ -151,8 +151,8 @@ def _land_rollout(root: Path, batch: Batch, began: float, generated: float, lane
     return path
 
 
-def _write_samples(root: Path, name: str, step: int, samples: Sequence[Sample], at: float) -> str:
-    """The rollout file after its companions, the conversations and the parquet mirror."""
+def _write_samples(root: Path, name: str, step: int, samples: Sequence[Sample], timestamp: float) -> str:
+    """Write the conversations and the parquet mirror, then the rollout file; return the path of that in `root`."""
     records = [sample.record for sample in samples]
     conversations = root / "trajectory" / f"{name}.jsonl"
     conversations.write_text("".join(_conversation(sample) for sample in samples if sample.messages))
@@ -160,7 +160,7 @@ def _write_samples(root: Path, name: str, step: int, samples: Sequence[Sample], 
     _write_mirror(mirror, records)
     rollout = _rollout_path(root, name)
     write_pt(rollout, {"rollout_id": step, "metadata": {}, "samples": records})
-    _set_times([conversations, mirror, rollout], at)
+    _set_times([conversations, mirror, rollout], timestamp)
     return str(rollout.relative_to(root))
 
 
@@ -185,16 +185,16 @@ def _write_mirror(path: Path, records: Sequence[dict[str, Any]]) -> None:
     pl.DataFrame(columns).write_parquet(path, row_group_size=8)
 
 
-def _land_shard(root: Path, batch: Batch, rank: int, at: float) -> str:
+def _write_shard(root: Path, batch: Batch, rank: int, timestamp: float) -> str:
     dp_rank, cp_rank = divmod(rank, CP)
     data = shard_columns(batch, dp_rank, cp_rank)
     layout = {"cp_rank": cp_rank, "cp_size": CP, "qkv_format": "thd"}
     path = _shard_path(root, batch.step, rank)
     write_pt(path, {"rollout_id": batch.step, "rank": rank, "rollout_data": data, **layout})
-    _set_times([path], at)
+    _set_times([path], timestamp)
     return str(path.relative_to(root))
 
 
-def _set_times(paths: Iterable[Path], at: float) -> None:
+def _set_times(paths: Iterable[Path], timestamp: float) -> None:
     for path in paths:
-        os.utime(path, (at, at))
+        os.utime(path, (timestamp, timestamp))

@@ -1,7 +1,7 @@
-"""One step of a generated run: what was sampled, how trainer and engine scored it, how training cut it up.
+"""One step of a demo run: its samples, the scores of trainer and engine, and the shards for training.
 
-The run has a story to find: reward climbs, then sags; more and more groups agree on their reward; entropy
-falls; |lp_diff| is steady until step 15, then rises; the outliers of step 11 sit in one data-parallel shard.
+The run has a story to discover: the reward climbs, then sags; in more and more groups all rewards are equal; the
+entropy falls; |lp_diff| is steady until step 15, then rises; the outliers of step 11 are in one data-parallel shard.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MATH_GROUPS = 5
 CP, DP = 2, 2
 MAX_RESPONSE = 400
 RAMBLING = 60
-"""Sentences that never come to an end within MAX_RESPONSE."""
+"""Sentences of a response that is cut at MAX_RESPONSE."""
 DRIFT_FROM = 15
 BAD_SHARD_STEP, BAD_SHARD = 11, 1
 EVAL_SETS = {"math": 12, "tools": 8}
@@ -38,7 +38,7 @@ def success_rate(step: int) -> float:
 
 
 def unanimity(step: int) -> float:
-    """The share of groups whose samples all get the same reward."""
+    """Return the share of groups whose samples all get the same reward."""
     return min(0.05 + 0.025 * step, 0.7)
 
 
@@ -47,17 +47,20 @@ def entropy_level(step: int) -> float:
 
 
 def divergence_level(step: int) -> float:
-    """Mean |trainer - engine| log-prob over the trained tokens, before outliers."""
+    """Return the mean |trainer - engine| log-prob of the trained tokens, outliers aside."""
     rise = min(max(step - DRIFT_FROM + 1, 0) / 9, 1.0)
     return 0.0055 + 0.0001 * step + 0.042 * float(rise**1.3)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample with the per-token values that training computed; arrays have the response's length."""
+    """A sample with the per-token values that training computed.
+
+    `record` is its entry in the rollout file. Arrays have the length of the response, `tokens` that of prompt and
+    response.
+    """
 
     record: dict[str, Any]
-    """As the rollout file has it."""
     messages: list[demo_text.Message] | None
     tokens: npt.NDArray[np.int64]
     mask: npt.NDArray[np.int32]
@@ -77,41 +80,41 @@ class Batch:
     step: int
     samples: list[Sample]
     shards: list[list[int]]
-    """Rollout positions of each data-parallel shard; the aborted sample is in none."""
+    """Rollout positions of the samples of each data-parallel shard; the aborted sample is in none."""
     advantages: list[Floats]
 
 
 def train_batch(seed: int, step: int) -> Batch:
     rng = np.random.default_rng([seed, step])
-    words = random.Random(f"{seed} {step}")
+    texts_rng = random.Random(f"{seed} {step}")
     outcomes = _outcomes(rng, step)
-    asked = [demo_text.question(words, group >= MATH_GROUPS) for group in range(GROUPS)]
-    questions = [asked[position // GROUP_SIZE] for position in range(SAMPLES)]
-    drafts = _drafts(words, questions, outcomes, step)
+    distinct = [demo_text.question(texts_rng, group >= MATH_GROUPS) for group in range(GROUPS)]
+    questions = [distinct[position // GROUP_SIZE] for position in range(SAMPLES)]
+    drafts = _drafts(texts_rng, questions, outcomes, step)
     aborted = {13} if step % 8 == 5 else set()
     order = rng.permutation([position for position in range(SAMPLES) if position not in aborted]).tolist()
-    shards = [order[at::DP] for at in range(DP)]
+    shards = [order[dp_rank::DP] for dp_rank in range(DP)]
     records = []
     for position, (question, draft) in enumerate(zip(questions, drafts, strict=True)):
-        record = _record(words, question, draft, step) | _place(step, position)
+        record = _record(texts_rng, question, draft, step) | _place(step, position)
         records.append(_aborted(record) if position in aborted else record)
     samples = _scored(rng, records, drafts, step, _outlier_counts(rng, shards, step))
     return Batch(step, samples, shards, _advantages(samples))
 
 
 def eval_samples(seed: int, step: int) -> list[Sample]:
-    """The samples of both eval sets in a row; `index` starts again for the second, groups there are none."""
+    """Return the samples of both eval sets, without groups; `index` starts again at 0 in the second."""
     rng = np.random.default_rng([seed, step, 1])
-    words = random.Random(f"{seed} {step} eval")
+    texts_rng = random.Random(f"{seed} {step} eval")
     questions, indices = [], []
     for name, count in EVAL_SETS.items():
-        asked = [demo_text.question(words, name == "tools") for _ in range(count // EVAL_GROUP_SIZE)]
-        questions += [asked[index // EVAL_GROUP_SIZE] for index in range(count)]
+        distinct = [demo_text.question(texts_rng, name == "tools") for _ in range(count // EVAL_GROUP_SIZE)]
+        questions += [distinct[index // EVAL_GROUP_SIZE] for index in range(count)]
         indices += list(range(count))
     right = [bool(hit) for hit in rng.random(len(questions)) < success_rate(step) + 0.05]
-    drafts = _drafts(words, questions, right, step)
+    drafts = _drafts(texts_rng, questions, right, step)
     records = [
-        _record(words, question, draft, step) | {"index": index, "group_index": None}
+        _record(texts_rng, question, draft, step) | {"index": index, "group_index": None}
         for question, draft, index in zip(questions, drafts, indices, strict=True)
     ]
     return _scored(rng, records, drafts, step, {})
@@ -129,7 +132,7 @@ class _Draft:
 
 
 def _outcomes(rng: np.random.Generator, step: int) -> list[bool]:
-    """Which samples are right, group after group; even draws, so that trends show with only eight groups."""
+    """Return whether each sample is right, group after group; stratified, so that eight groups suffice for a trend."""
     rate, right = success_rate(step), []
     spread = (np.arange(GROUPS) + rng.random()) / GROUPS
     for luck, agreement in zip(rng.permutation(spread), rng.permutation(spread), strict=True):
@@ -142,17 +145,17 @@ def _outcomes(rng: np.random.Generator, step: int) -> list[bool]:
     return right
 
 
-def _drafts(words: random.Random, questions: Sequence[Question], right: Sequence[bool], step: int) -> list[_Draft]:
+def _drafts(rng: random.Random, questions: Sequence[Question], right: Sequence[bool], step: int) -> list[_Draft]:
     answers = []
-    for question, hit in zip(questions, right, strict=True):
-        rambles = not hit and words.random() < 0.06 + 0.004 * step
-        thoughts = RAMBLING if rambles else words.randint(2, 10 + step // 3)
-        answers.append(demo_text.answer(words, question, hit, thoughts))
-    texts = {piece for answer in answers for piece, _ in answer.pieces} | {one.text for one in questions}
+    for question, is_right in zip(questions, right, strict=True):
+        rambles = not is_right and rng.random() < 0.06 + 0.004 * step
+        thoughts = RAMBLING if rambles else rng.randint(2, 10 + step // 3)
+        answers.append(demo_text.answer(rng, question, is_right, thoughts))
+    texts = {piece for answer in answers for piece, _ in answer.pieces} | {question.text for question in questions}
     encoded = demo_text.tokenizer().encode_batch_fast(sorted(texts), add_special_tokens=False)
-    ids = {text: one.ids for text, one in zip(sorted(texts), encoded, strict=True)}
+    ids = {text: encoding.ids for text, encoding in zip(sorted(texts), encoded, strict=True)}
     rows = zip(questions, answers, right, strict=True)
-    return [_draft(ids[question.text], answer, hit, ids) for question, answer, hit in rows]
+    return [_draft(ids[question.text], answer, is_right, ids) for question, answer, is_right in rows]
 
 
 def _draft(prompt_ids: list[int], answer: Answer, right: bool, encoded: dict[str, list[int]]) -> _Draft:
@@ -168,11 +171,11 @@ def _draft(prompt_ids: list[int], answer: Answer, right: bool, encoded: dict[str
     return _Draft(answer, text, prompt_ids, ids[:MAX_RESPONSE], mask[:MAX_RESPONSE], float(right), truncated)
 
 
-def _record(words: random.Random, question: Question, draft: _Draft, step: int) -> dict[str, Any]:
-    """What Sample.to_dict() gives, without the log-probs."""
+def _record(rng: random.Random, question: Question, draft: _Draft, step: int) -> dict[str, Any]:
+    """Return a record with the keys of Sample.to_dict(), without the log-probs."""
     turns, length = draft.answer.turns, len(draft.ids)
-    stale = words.randint(1, turns - 1) if turns > 1 and words.random() < 0.4 else 0
-    accepted = words.uniform(0.62, 0.8) - 0.01 * max(step - DRIFT_FROM, 0)
+    stale = rng.randint(1, turns - 1) if turns > 1 and rng.random() < 0.4 else 0
+    accepted = rng.uniform(0.62, 0.8) - 0.01 * max(step - DRIFT_FROM, 0)
     spec_info = {"spec_accept_token_num": int(accepted * length), "spec_draft_token_num": length}
     cached, prompted = (turns - 1) * len(draft.prompt_ids), turns * (len(draft.prompt_ids) + 40)
     return {
@@ -199,7 +202,7 @@ def _record(words: random.Random, question: Question, draft: _Draft, step: int) 
         "adapter": None,
         "reward_spec": None,
         "routing_key": None,
-        "non_generation_time": round(words.uniform(0.2, 1.5) * (turns - 1), 3),
+        "non_generation_time": round(rng.uniform(0.2, 1.5) * (turns - 1), 3),
         "spec_info": spec_info | {"spec_verify_ct": length // 3, "completion_token_num": sum(draft.mask)},
         "prefix_cache_info": {"cached_tokens": cached, "total_prompt_tokens": prompted},
     }
@@ -211,14 +214,14 @@ def _place(step: int, position: int) -> dict[str, int]:
 
 
 def _aborted(record: dict[str, Any]) -> dict[str, Any]:
-    """A sample whose request was lost: nothing was generated and nothing is trained."""
+    """Return the record of a sample whose request was lost: it has no response and is not trained."""
     empty = {"tokens": [], "response": "", "response_length": 0, "loss_mask": None, "weight_versions": []}
     unused = {key: dict.fromkeys(record[key], 0) for key in ("spec_info", "prefix_cache_info")}
     return record | empty | unused | {"reward": None, "status": "aborted"}
 
 
 def _outlier_counts(rng: np.random.Generator, shards: Sequence[Sequence[int]], step: int) -> dict[int, int]:
-    """How many tokens of which rollout positions differ by 3 to 6."""
+    """Return, by rollout position, how many tokens have log-probs that differ by 3 to 6."""
     if step == BAD_SHARD_STEP:
         return dict.fromkeys(shards[BAD_SHARD], 2)
     trained = [position for shard in shards for position in shard]
@@ -232,7 +235,7 @@ def _scored(
     step: int,
     outliers: dict[int, int],
 ) -> list[Sample]:
-    """Score all samples in one go, over one flat array; then cut it. Fills in `rollout_log_probs`."""
+    """Score all samples at once in one flat array, then split it. Sets `rollout_log_probs` in the records."""
     lengths = [record["response_length"] for record in records]
     masks = [np.array(draft.mask[:length], np.int32) for draft, length in zip(drafts, lengths, strict=True)]
     mask = np.concatenate(masks)
@@ -262,53 +265,57 @@ def _scored(
 
 
 def _advantages(samples: Sequence[Sample]) -> list[Floats]:
-    """GRPO: the reward normalised in its group, the same for every token, masked or not."""
+    """Return GRPO's advantages: the reward normalised within its group, equal for every token, masked or not."""
     advantages = []
     for first in range(0, len(samples), GROUP_SIZE):
         group = samples[first : first + GROUP_SIZE]
-        rewards = np.array([np.nan if one.reward is None else one.reward for one in group])
+        rewards = np.array([np.nan if sample.reward is None else sample.reward for sample in group])
         scalars = (rewards - np.nanmean(rewards)) / (np.nanstd(rewards) + 1e-6)
-        advantages += [np.full(len(one.mask), scalar, np.float32) for one, scalar in zip(group, scalars, strict=True)]
+        advantages += [
+            np.full(len(sample.mask), scalar, np.float32) for sample, scalar in zip(group, scalars, strict=True)
+        ]
     return advantages
 
 
 def shard_columns(batch: Batch, dp_rank: int, cp_rank: int) -> dict[str, Any]:
-    """The `rollout_data` of one rank's train file."""
+    """Return the `rollout_data` of one rank's train file."""
     shard = batch.shards[dp_rank]
     rows = [batch.samples[position] for position in shard]
     advantages = [batch.advantages[position] for position in shard]
-    totals, responses = [len(one.tokens) for one in rows], [len(one.mask) for one in rows]
-    held = spans(totals, responses, CP, cp_rank)
+    totals, responses = [len(sample.tokens) for sample in rows], [len(sample.mask) for sample in rows]
+    cp_slices = spans(totals, responses, CP, cp_rank)
 
-    def cut(column: Iterable[Floats]) -> list[Floats]:
-        return _packed([values[part] for row, values in enumerate(column) for part in held.at(row)], held.width)
+    def slices(column: Iterable[Floats]) -> list[Floats]:
+        return _packed(
+            [values[span] for row, values in enumerate(column) for span in cp_slices.at(row)], cp_slices.width
+        )
 
-    advantage_slices = cut(advantages)
-    micro_batches = [list(range(len(rows)))[at : at + 4] for at in range(0, len(rows), 4)]
+    advantage_slices = slices(advantages)
+    micro_batches = [list(range(len(rows)))[first : first + 4] for first in range(0, len(rows), 4)]
     return {
-        "tokens": _packed([one.tokens for one in rows], totals),
+        "tokens": _packed([sample.tokens for sample in rows], totals),
         "response_lengths": responses,
         "rewards": [float(values[0]) for values in advantages],
-        "truncated": [int(one.record["status"] == "truncated") for one in rows],
-        "loss_masks": _packed([one.mask for one in rows], responses),
-        "sample_indices": [one.record["index"] for one in rows],
-        "rollout_ids": [one.record["index"] for one in rows],
-        "rollout_mask_sums": np.array([one.mask.sum() for one in rows], np.float32),
-        "rollout_log_probs": cut(one.engine for one in rows),
-        "weight_versions": [one.record["weight_versions"] for one in rows],
-        "raw_reward": [one.reward for one in batch.samples],
+        "truncated": [int(sample.record["status"] == "truncated") for sample in rows],
+        "loss_masks": _packed([sample.mask for sample in rows], responses),
+        "sample_indices": [sample.record["index"] for sample in rows],
+        "rollout_ids": [sample.record["index"] for sample in rows],
+        "rollout_mask_sums": np.array([sample.mask.sum() for sample in rows], np.float32),
+        "rollout_log_probs": slices(sample.engine for sample in rows),
+        "weight_versions": [sample.record["weight_versions"] for sample in rows],
+        "raw_reward": [sample.reward for sample in batch.samples],
         "total_lengths": totals,
         "num_microbatches": [len(micro_batches)],
         "micro_batch_indices": micro_batches,
         "num_rollouts": [sum(map(len, batch.shards))],
-        "log_probs": cut(one.trainer for one in rows),
-        "entropy": cut(one.entropy for one in rows),
-        "ref_log_probs": cut(one.reference for one in rows),
+        "log_probs": slices(sample.trainer for sample in rows),
+        "entropy": slices(sample.entropy for sample in rows),
+        "ref_log_probs": slices(sample.reference for sample in rows),
         "advantages": advantage_slices,
         "returns": advantage_slices,
     }
 
 
 def _packed(parts: Sequence[npt.NDArray[Any]], widths: npt.ArrayLike) -> list[npt.NDArray[Any]]:
-    """One array a row, views of one: a storage a column instead of one a row takes a third of the time."""
+    """Return one view of a shared array per row: a storage per column takes a third of the time of one per row."""
     return np.split(np.concatenate(parts), np.cumsum(widths)[:-1])

@@ -1,4 +1,4 @@
-"""The dashboard/ streams of a generated run: node-a trains on four GPUs, node-b samples with two engines."""
+"""The dashboard/ streams of a demo run: node-a trains on four GPUs, node-b generates with two engines."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TRAINER, SAMPLER = "node-a", "node-b"
 GPUS = range(4)
 ENGINES = {"http://node-b:30000": [0, 1], "http://node-b:30002": [2, 3]}
 GPU_EVERY, ENGINE_EVERY = 5, 10
-"""Seconds; miles samples every 1 and 2, which would be a megabyte here."""
+"""Seconds between records; miles records every 1 and 2 seconds, which would take a megabyte here."""
 TRAIN_PHASES = {"data_preprocess": 0.04, "ref_log_probs": 0.14, "log_probs": 0.16, "actor_train": 0.54}
-"""What the train envelope is made of, as shares of the time from rollout to new weights."""
+"""The phases within the train phase, as shares of the time from the end of the rollout to new weights."""
 
 
 def start_run(root: Path, started: float) -> None:
@@ -59,7 +59,7 @@ def start_run(root: Path, started: float) -> None:
     _append(folder / "topology.jsonl", [{"ts": float(started), "engines": engines}])
 
 
-def record_eval(root: Path, step: int, samples: Sequence[Sample], at: float) -> None:
+def record_eval(root: Path, step: int, samples: Sequence[Sample], ended: float) -> None:
     metrics: Record = {}
     first = 0
     for name, count in EVAL_SETS.items():
@@ -67,8 +67,8 @@ def record_eval(root: Path, step: int, samples: Sequence[Sample], at: float) -> 
         first += count
         metrics[f"eval/{name}"] = _mean(sample.reward for sample in part)
         metrics[f"eval/{name}/response_len/mean"] = _mean(len(sample.mask) for sample in part)
-    _append_metrics(root, at, "eval/step", step, metrics)
-    _append_hours(root, "phases", [_manager_phase("eval_rollout", at - 1, at)])
+    _append_metrics(root, ended, "eval/step", step, metrics)
+    _append_hours(root, "phases", [_manager_phase("eval_rollout", ended - 1, ended)])
 
 
 def record_rollout(root: Path, batch: Batch, began: float, generated: float) -> None:
@@ -81,7 +81,7 @@ def record_rollout(root: Path, batch: Batch, began: float, generated: float) -> 
 
 
 def record_training(root: Path, batch: Batch, generated: float, trained: float | None) -> None:
-    """From the rollout's end to new weights; `trained` None leaves the train phase open."""
+    """Append the records from the end of the rollout to new weights; `trained` None leaves the train phase open."""
     if trained is None:
         _append_hours(root, "phases", [_train_phase("train", generated, -1.0, rank) for rank in GPUS])
         return
@@ -102,7 +102,7 @@ def record_training(root: Path, batch: Batch, generated: float, trained: float |
 
 
 def record_lanes(root: Path, batch: Batch, began: float, generated: float) -> None:
-    """The lifecycle of every sample: queued, its turns and tool calls, its end."""
+    """Append the lifecycle of every sample: its queueing, its turns and tool calls, its end."""
     rng = random.Random(batch.step)
     _append_hours(
         root,
@@ -120,7 +120,7 @@ def _mean(values: Iterable[float | None]) -> float:
 
 
 def _rollout_metrics(batch: Batch) -> Record:
-    rewards = np.array([np.nan if one.reward is None else one.reward for one in batch.samples])
+    rewards = np.array([np.nan if sample.reward is None else sample.reward for sample in batch.samples])
     groups = rewards.reshape(GROUPS, GROUP_SIZE)
     agreed = np.nanstd(groups, axis=1) == 0
     lengths = [len(sample.mask) for sample in batch.samples]
@@ -136,9 +136,9 @@ def _rollout_metrics(batch: Batch) -> Record:
 
 
 def _trained_mean(batch: Batch, values: Sequence[Any]) -> float:
-    """Mean over samples of the mean over their trained tokens."""
-    mask = np.concatenate([one.mask for one in batch.samples])
-    rows = np.repeat(np.arange(len(values)), [len(one.mask) for one in batch.samples])
+    """Return the mean over samples of the mean over their trained tokens."""
+    mask = np.concatenate([sample.mask for sample in batch.samples])
+    rows = np.repeat(np.arange(len(values)), [len(sample.mask) for sample in batch.samples])
     counts = np.bincount(rows, mask, len(values))
     sums = np.bincount(rows, mask * np.concatenate(values), len(values))
     return float((sums[counts > 0] / counts[counts > 0]).mean())
@@ -146,21 +146,21 @@ def _trained_mean(batch: Batch, values: Sequence[Any]) -> float:
 
 def _scored_metrics(batch: Batch) -> Record:
     names = {"log_probs": "trainer", "rollout_log_probs": "engine", "ref_log_probs": "reference"}
-    columns = {name: [getattr(one, attribute) for one in batch.samples] for name, attribute in names.items()}
-    columns |= {"entropy": [one.entropy for one in batch.samples], "advantages": batch.advantages}
+    columns = {name: [getattr(sample, attribute) for sample in batch.samples] for name, attribute in names.items()}
+    columns |= {"entropy": [sample.entropy for sample in batch.samples], "advantages": batch.advantages}
     return {f"rollout/{name}": _trained_mean(batch, column) for name, column in columns.items()}
 
 
 def _loss_metrics(batch: Batch) -> Record:
     rng = random.Random(f"loss {batch.step}")
-    difference = [np.abs(one.trainer - one.engine) for one in batch.samples]
+    difference = [np.abs(sample.trainer - sample.engine) for sample in batch.samples]
     return {
         "train/loss": rng.gauss(0, 0.01),
         "train/grad_norm": 0.8 + 20 * _trained_mean(batch, difference) * rng.uniform(0.8, 1.2),
-        "train/entropy_loss": _trained_mean(batch, [one.entropy for one in batch.samples]),
+        "train/entropy_loss": _trained_mean(batch, [sample.entropy for sample in batch.samples]),
         "train/ppo_kl": rng.uniform(1e-4, 4e-4),
         "train/pg_clipfrac": rng.uniform(0.001, 0.004),
-        "train/kl_loss": _trained_mean(batch, [np.abs(one.trainer - one.reference) for one in batch.samples]),
+        "train/kl_loss": _trained_mean(batch, [np.abs(sample.trainer - sample.reference) for sample in batch.samples]),
         "train/train_rollout_logprob_abs_diff": _trained_mean(batch, difference),
     }
 
@@ -176,12 +176,12 @@ def _train_phase(name: str, t0: float, t1: float, rank: int) -> Record:
 
 
 def _train_phases(generated: float, duration: float, rank: int) -> list[Record]:
-    phases, at = [], generated
+    phases, start = [], generated
     for name, share in TRAIN_PHASES.items():
-        phases.append(_train_phase(name, at, at + share * duration, rank))
-        at += share * duration
-    envelope = _train_phase("train", generated, at, rank)
-    return [*phases, envelope, _train_phase("update_weights", at, generated + duration, rank)]
+        phases.append(_train_phase(name, start, start + share * duration, rank))
+        start += share * duration
+    envelope = _train_phase("train", generated, start, rank)
+    return [*phases, envelope, _train_phase("update_weights", start, generated + duration, rank)]
 
 
 def _gpu_util(step: int, began: float, ended: float, *, training: bool) -> list[Record]:
@@ -225,7 +225,7 @@ def _engine_series(step: int, began: float, ended: float) -> list[Record]:
 def _lane_events(rng: random.Random, record: Record, began: float, ended: float) -> list[Record]:
     versions, span = record["weight_versions"], ended - began
     queued = began + rng.uniform(0.02, 0.15) * span
-    at, finish = queued, queued + rng.uniform(0.3, 0.8) * span
+    turn_start, finish = queued, queued + rng.uniform(0.3, 0.8) * span
     ids = {"sample_index": record["index"], "group_index": record["group_index"]}
 
     def event(ts: float, kind: str, turn: int = -1, version: str = "", detail: str = "") -> Record:
@@ -235,12 +235,12 @@ def _lane_events(rng: random.Random, record: Record, began: float, ended: float)
     events = [event(began, "attempt_start"), event(queued, "gen_start")]
     for turn, version in enumerate(versions if len(versions) > 1 else [], start=1):
         share = (finish - queued) / len(versions)
-        events.append(event(at, "gen_start", turn, version))
-        events.append(event(at + 0.7 * share, "gen_end", turn, version, str(rng.randint(40, 70))))
+        events.append(event(turn_start, "gen_start", turn, version))
+        events.append(event(turn_start + 0.7 * share, "gen_end", turn, version, str(rng.randint(40, 70))))
         if turn < len(versions):
-            events.append(event(at + 0.7 * share, "tool_start", turn, version, "1 calls"))
-            events.append(event(at + share, "tool_end", turn, version, "1 calls"))
-        at += share
+            events.append(event(turn_start + 0.7 * share, "tool_start", turn, version, "1 calls"))
+            events.append(event(turn_start + share, "tool_end", turn, version, "1 calls"))
+        turn_start += share
     return [*events, event(finish, "attempt_end", detail=record["status"])]
 
 
@@ -250,7 +250,7 @@ def _append_metrics(root: Path, ts: float, step_key: str, step: int, metrics: Re
 
 
 def _append_hours(root: Path, stream: str, records: Iterable[Record]) -> None:
-    """Append to the file of each record's UTC hour: of `ts`, or of a phase's end, of its begin while open."""
+    """Append each record to the file of its UTC hour: that of `ts`, of a phase's end, or of an open phase's start."""
     hours = defaultdict(list)
     for record in records:
         ended: float = record["ts"] if "ts" in record else record["t1"]

@@ -1,4 +1,4 @@
-"""What the model of a generated run reads and writes: sums in words, stock questions with a tool."""
+"""The prompts and responses of a demo run: sums in words, and questions about stock that need a tool."""
 
 from __future__ import annotations
 
@@ -61,10 +61,11 @@ SYSTEM = "You answer questions about stock. Use the tool, then give the sum in a
 
 @dataclass(frozen=True)
 class Question:
+    """A prompt and its answer. `text` is the prompt as the model reads it."""
+
     prompt: str | list[Message]
     """A chat-templated string, or messages for a run that applies the template later."""
     text: str
-    """The prompt as the model reads it."""
     answer: int
     unit: str
     parts: dict[str, int]
@@ -77,10 +78,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
+    """A response in pieces, each with whether the model wrote it; a tool wrote the others."""
+
     pieces: list[tuple[str, bool]]
-    """The response in order; False marks what a tool wrote."""
     messages: list[Message] | None
-    """The conversation in OpenAI's style, only where tools are used."""
+    """The conversation in OpenAI's format; None where no tool is used."""
 
     @property
     def turns(self) -> int:
@@ -95,31 +97,31 @@ def question(rng: random.Random, uses_tools: bool) -> Question:
         return Question(text, text, a * b, unit, {"a": a, "b": b})
     counts = {place: rng.randint(20, 480) for place in rng.sample(WAREHOUSES, rng.randint(1, 3))}
     item = rng.choice(GOODS)
-    asked = f"How many {item} are there in the warehouses {', '.join(counts)} together?"
-    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]
+    prompt = f"How many {item} are there in the warehouses {', '.join(counts)} together?"
+    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
     tools = "\nTools: " + json.dumps(TOOLS)
     text = _chat([{"role": "system", "content": SYSTEM + tools}, messages[1]])
     return Question(messages, text, sum(counts.values()), item, counts)
 
 
-def answer(rng: random.Random, asked: Question, right: bool, thoughts: int) -> Answer:
-    """A response with about `thoughts` sentences, where no tool is used."""
-    result = asked.answer if right else asked.answer + rng.choice([-100, -10, -1, 1, 10, 90])
-    if asked.uses_tools:
-        return _tool_answer(rng, asked, result)
-    a, b = asked.parts["a"], asked.parts["b"]
+def answer(rng: random.Random, question: Question, right: bool, thoughts: int) -> Answer:
+    """Return a response; without a tool it has about `thoughts` sentences."""
+    result = question.answer if right else question.answer + rng.choice([-100, -10, -1, 1, 10, 90])
+    if question.uses_tools:
+        return _tool_answer(rng, question, result)
+    a, b = question.parts["a"], question.parts["b"]
     tens = b // 10 * 10
     lines = [f"{a} times {b} is wanted.", *rng.sample(THOUGHTS * (thoughts // len(THOUGHTS) + 1), thoughts)]
     lines.insert(thoughts // 2 + 1, f"{a} × {tens} = {a * tens} and {a} × {b - tens} = {a * (b - tens)}.")
-    text = f"<think>\n{_prose(rng, lines)}\n</think>\n{_closing(result, asked.unit)}"
+    text = f"<think>\n{_prose(rng, lines)}\n</think>\n{_closing(result, question.unit)}"
     return Answer([(text + "<|im_end|>", True)], None)
 
 
-def _tool_answer(rng: random.Random, asked: Question, result: int) -> Answer:
-    assert isinstance(asked.prompt, list)
-    pieces, messages = [], list(asked.prompt)
-    for call, (place, count) in enumerate(asked.parts.items()):
-        plan, arguments = rng.choice(PLANS), {"warehouse": place, "item": asked.unit}
+def _tool_answer(rng: random.Random, question: Question, result: int) -> Answer:
+    assert isinstance(question.prompt, list)
+    pieces, messages = [], list(question.prompt)
+    for call, (place, count) in enumerate(question.parts.items()):
+        plan, arguments = rng.choice(PLANS), {"warehouse": place, "item": question.unit}
         output = json.dumps({**arguments, "count": count, "shelves": rng.randint(1, 9), "checked": "today"})
         request = json.dumps({"name": "stock", "arguments": arguments})
         pieces.append((f"<think>\n{plan}\n</think>\n<tool_call>\n{request}\n</tool_call><|im_end|>", True))
@@ -128,8 +130,8 @@ def _tool_answer(rng: random.Random, asked: Question, result: int) -> Answer:
         calls = [{"id": f"call_{call}", "type": "function", "function": function}]
         messages.append({"role": "assistant", "content": "", "reasoning_content": plan, "tool_calls": calls})
         messages.append({"role": "tool", "tool_call_id": f"call_{call}", "name": "stock", "content": output})
-    plan = f"{' + '.join(map(str, asked.parts.values()))} = {result}. {rng.choice(THOUGHTS)}"
-    closing = _closing(result, asked.unit)
+    plan = f"{' + '.join(map(str, question.parts.values()))} = {result}. {rng.choice(THOUGHTS)}"
+    closing = _closing(result, question.unit)
     pieces.append((f"<think>\n{plan}\n</think>\n{closing}<|im_end|>", True))
     messages.append({"role": "assistant", "content": closing, "reasoning_content": plan})
     return Answer(pieces, messages)
@@ -150,7 +152,7 @@ def _chat(messages: Sequence[Message]) -> str:
 
 @cache
 def tokenizer() -> Any:
-    """A byte-level BPE tokenizer of this module's words; emoji and Chinese characters take several tokens."""
+    """Return a byte-level BPE tokenizer trained on this module's texts; emoji and Chinese take several tokens each."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     trained = Tokenizer(models.BPE())
@@ -168,9 +170,9 @@ def tokenizer() -> Any:
 
 def _corpus() -> list[str]:
     rng = random.Random(0)
-    asked = [question(rng, uses_tools) for uses_tools in [False, True] * 30]
-    texts = [one.text for one in asked] + THOUGHTS + PLANS
-    texts += [piece for one in asked for piece, _ in answer(rng, one, True, 2).pieces]
+    questions = [question(rng, uses_tools) for uses_tools in [False, True] * 30]
+    texts = [item.text for item in questions] + THOUGHTS + PLANS
+    texts += [piece for item in questions for piece, _ in answer(rng, item, True, 2).pieces]
     return ["".join(letter for letter in text if letter.isascii()) for text in texts]
 
 

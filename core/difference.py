@@ -1,4 +1,4 @@
-"""What two sequences have in common, in bounded time."""
+"""The difference of two sequences of integers, found in bounded time."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import numpy.typing as npt
 from dumptui.core.context_parallel import Ints
 
 Pause: TypeAlias = Callable[[], object]
-ANCHOR = 6  # items in a row that each side has once are the same passage in both
-REACH = 4096  # items that a passage is followed along at a time
+ANCHOR = 6  # consecutive items: a passage that occurs once on each side is taken as the same one
+REACH = 4096  # items that are compared after an anchor at a time
 _WEIGHTS = np.array([pow(1_000_003, at, 1 << 61) for at in range(ANCHOR)], np.uint64)
 
 BUDGET = 300_000
-"""Pairs of equal items to go through: difflib's time grows with them, a second at most, and not with the length."""
+"""Pairs of equal items that difflib may compare, a second at most: its time grows with them, not with the length."""
 
 
 class Match(NamedTuple):
-    """left[left:left + size] is right[right:right + size]."""
+    """An equal part: left[left:left + size] == right[right:right + size]."""
 
     left: int
     right: int
@@ -32,7 +32,7 @@ class Match(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """A part of the left and one of the right sequence, which are the same or have nothing in common."""
+    """A part of each sequence; the two are equal if `same`, else they have nothing in common."""
 
     same: bool
     left: slice
@@ -41,31 +41,34 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Stretches that cover both sequences in order.
+    """The difference of two sequences: stretches that cover both in order.
 
-    `whole` is False where stretches may have more in common: to look for it would have taken too long.
+    `complete` is False where a stretch may hide more common items, because a full search would have taken too long.
     """
 
     stretches: tuple[Stretch, ...]
-    whole: bool
+    complete: bool
 
     @property
-    def parting(self) -> tuple[int, int] | None:
-        """Where the first items stand that differ, past the end for a sequence that ends there; None of equal ones."""
-        first = next((one for one in self.stretches if not one.same), None)
+    def first_difference(self) -> tuple[int, int] | None:
+        """The positions, left and right, of the first items that differ; None if the sequences are equal.
+
+        A position is the length of a sequence that ends there.
+        """
+        first = next((stretch for stretch in self.stretches if not stretch.same), None)
         return None if first is None else (first.left.start, first.right.start)
 
     @property
     def shared(self) -> int:
-        """How many items both have."""
-        return sum(one.left.stop - one.left.start for one in self.stretches if one.same)
+        """The number of items in equal stretches."""
+        return sum(stretch.left.stop - stretch.left.start for stretch in self.stretches if stretch.same)
 
 
 def difference(left: Ints, right: Ints, pause: Pause = lambda: None) -> Difference:
-    """`pause` is called some ten times a second; what it raises ends the search."""
+    """Compare two sequences. `pause` is called some ten times a second; an exception that it raises ends the search."""
     search = _Search(left, right, pause)
-    matches = list(joined(search.matches(0, len(left), 0, len(right))))
-    return Difference(tuple(stretches(matches, len(left), len(right))), search.whole)
+    matches = list(merged(search.matches(0, len(left), 0, len(right))))
+    return Difference(tuple(stretches(matches, len(left), len(right))), search.complete)
 
 
 class _Matcher(SequenceMatcher[int]):
@@ -79,19 +82,21 @@ class _Matcher(SequenceMatcher[int]):
 
 
 class _Search:
-    """Goes for what is cheap first: equal ends, then difflib, and where that would take too long passages that stand
-    once on each side, with difflib between them for as long as the budget lasts.
+    """A search that tries cheap methods first: equal ends, then difflib.
+
+    Where difflib would take too long, the search anchors on passages that occur once on each side, and uses difflib
+    between them until its budget is spent.
     """
 
     def __init__(self, left: Ints, right: Ints, pause: Pause) -> None:
         self._left, self._right, self._pause = left, right, pause
         self._budget = BUDGET
-        self.whole = True
+        self.complete = True
 
     def matches(self, a: int, b: int, c: int, d: int, *, by_anchors: bool = True) -> Iterator[Match]:
-        """The matches of left[a:b] and right[c:d], in order."""
-        head = alike(self._left[a:b], self._right[c:d])
-        tail = alike(self._left[a + head : b][::-1], self._right[c + head : d][::-1])
+        """Yield the matches of left[a:b] and right[c:d], in order."""
+        head = common_prefix(self._left[a:b], self._right[c:d])
+        tail = common_prefix(self._left[a + head : b][::-1], self._right[c + head : d][::-1])
         yield Match(a, c, head)
         yield from self._inside(a + head, b - tail, c + head, d - tail, by_anchors)
         yield Match(b - tail, d - tail, tail)
@@ -101,99 +106,103 @@ class _Search:
         cost = equal_pairs(left, right)
         if cost <= self._budget:
             self._budget -= cost
-            found = _Matcher(left, right, self._pause).get_matching_blocks()
-            yield from (Match(a + one.a, c + one.b, one.size) for one in found)
+            blocks = _Matcher(left, right, self._pause).get_matching_blocks()
+            yield from (Match(a + block.a, c + block.b, block.size) for block in blocks)
         elif by_anchors:
             yield from self._between_anchors(a, b, c, d)
         else:
-            self.whole = False
+            self.complete = False
 
     def _between_anchors(self, a: int, b: int, c: int, d: int) -> Iterator[Match]:
-        at, to = a, c
-        for left, right in anchors(self._left[a:b], self._right[c:d]):
-            start, place = a + left, c + right
-            if start < at or place < to:  # the passage before went further than this anchor
+        left_end, right_end = a, c
+        for left_offset, right_offset in anchors(self._left[a:b], self._right[c:d]):
+            left_start, right_start = a + left_offset, c + right_offset
+            if left_start < left_end or right_start < right_end:  # the previous passage reaches past this anchor
                 continue
-            yield from self.matches(at, start, to, place, by_anchors=False)
-            size = alike(self._left[start : min(b, start + REACH)], self._right[place : min(d, place + REACH)])
-            yield Match(start, place, size)
-            at, to = start + size, place + size
-        yield from self.matches(at, b, to, d, by_anchors=False)
+            yield from self.matches(left_end, left_start, right_end, right_start, by_anchors=False)
+            size = common_prefix(
+                self._left[left_start : min(b, left_start + REACH)],
+                self._right[right_start : min(d, right_start + REACH)],
+            )
+            yield Match(left_start, right_start, size)
+            left_end, right_end = left_start + size, right_start + size
+        yield from self.matches(left_end, b, right_end, d, by_anchors=False)
 
 
-def alike(left: Ints, right: Ints) -> int:
-    """How many items are the same, from the start on."""
+def common_prefix(left: Ints, right: Ints) -> int:
+    """Return the number of leading items that are equal."""
     size = min(len(left), len(right))
-    other = np.flatnonzero(left[:size] != right[:size])
-    return int(other[0]) if len(other) else size
+    differing = np.flatnonzero(left[:size] != right[:size])
+    return int(differing[0]) if len(differing) else size
 
 
 def equal_pairs(left: Ints, right: Ints) -> int:
-    """How many pairs of equal items there are between both."""
-    items, counts = np.unique(left, return_counts=True)
-    others, other_counts = np.unique(right, return_counts=True)
-    _, mine, theirs = np.intersect1d(items, others, assume_unique=True, return_indices=True)
-    return int(np.dot(counts[mine], other_counts[theirs]))
+    """Return the number of pairs, an item of each side, that are equal."""
+    left_items, left_counts = np.unique(left, return_counts=True)
+    right_items, right_counts = np.unique(right, return_counts=True)
+    _, left_rows, right_rows = np.intersect1d(left_items, right_items, assume_unique=True, return_indices=True)
+    return int(np.dot(left_counts[left_rows], right_counts[right_rows]))
 
 
 def anchors(left: Ints, right: Ints) -> list[tuple[int, int]]:
-    """Where passages begin that stand once on each side, as many as are in the same order on both."""
-    (names, mine), (others, theirs) = once(passages(left)), once(passages(right))
-    _, at, to = np.intersect1d(names, others, assume_unique=True, return_indices=True)
-    pairs = sorted(zip(mine[at].tolist(), theirs[to].tolist(), strict=True))
+    """Return the positions, left and right, of passages that occur once on each side and in the same order."""
+    left_hashes, left_starts = unique(passage_hashes(left))
+    right_hashes, right_starts = unique(passage_hashes(right))
+    _, left_rows, right_rows = np.intersect1d(left_hashes, right_hashes, assume_unique=True, return_indices=True)
+    pairs = sorted(zip(left_starts[left_rows].tolist(), right_starts[right_rows].tolist(), strict=True))
     same = [(i, j) for i, j in pairs if np.array_equal(left[i : i + ANCHOR], right[j : j + ANCHOR])]
-    return rising(same)
+    return longest_ascending(same)
 
 
-def passages(items: Ints) -> npt.NDArray[np.uint64]:
-    """A number for the ANCHOR items from each place on; equal for equal passages, hardly ever for others."""
+def passage_hashes(items: Ints) -> npt.NDArray[np.uint64]:
+    """Return a hash of the ANCHOR items from each position on."""
     if len(items) < ANCHOR:
         return np.empty(0, np.uint64)
     windows = np.lib.stride_tricks.sliding_window_view(items.astype(np.uint64), ANCHOR)
     return np.asarray((windows * _WEIGHTS).sum(axis=1, dtype=np.uint64))
 
 
-def once(names: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Ints]:
-    found, first, counts = np.unique(names, return_index=True, return_counts=True)
-    return found[counts == 1], first[counts == 1]
+def unique(values: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Ints]:
+    hashes, first, counts = np.unique(values, return_index=True, return_counts=True)
+    return hashes[counts == 1], first[counts == 1]
 
 
-def rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest choice of `pairs`, which ascend in the first number, that ascends in the second as well."""
+def longest_ascending(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest subsequence of `pairs`, sorted by the first number, in which the second ascends too."""
     ends: list[int] = []
-    at: list[int] = []  # the pair that each of `ends` belongs to
+    owners: list[int] = []  # the pair that each of `ends` belongs to
     before: list[int | None] = []
     for number, (_, value) in enumerate(pairs):
-        place = bisect_left(ends, value)
-        before.append(at[place - 1] if place else None)
-        ends[place : place + 1], at[place : place + 1] = [value], [number]
+        index = bisect_left(ends, value)
+        before.append(owners[index - 1] if index else None)
+        ends[index : index + 1], owners[index : index + 1] = [value], [number]
     chosen: list[tuple[int, int]] = []
-    last = at[-1] if at else None
+    last = owners[-1] if owners else None
     while last is not None:
         chosen.append(pairs[last])
         last = before[last]
     return chosen[::-1]
 
 
-def joined(matches: Iterable[Match]) -> Iterator[Match]:
-    """Matches that go on from one another as one, empty ones left out."""
+def merged(matches: Iterable[Match]) -> Iterator[Match]:
+    """Yield the matches, adjacent ones merged, empty ones left out."""
     last = Match(0, 0, 0)
-    for one in matches:
-        if (last.left + last.size, last.right + last.size) == (one.left, one.right):
-            last = Match(last.left, last.right, last.size + one.size)
-        elif one.size:
+    for match in matches:
+        if (last.left + last.size, last.right + last.size) == (match.left, match.right):
+            last = Match(last.left, last.right, last.size + match.size)
+        elif match.size:
             if last.size:
                 yield last
-            last = one
+            last = match
     if last.size:
         yield last
 
 
 def stretches(matches: Iterable[Match], left_length: int, right_length: int) -> Iterator[Stretch]:
-    at, to = 0, 0
-    for one in [*matches, Match(left_length, right_length, 0)]:
-        if at < one.left or to < one.right:
-            yield Stretch(False, slice(at, one.left), slice(to, one.right))
-        at, to = one.left + one.size, one.right + one.size
-        if one.size:
-            yield Stretch(True, slice(one.left, at), slice(one.right, to))
+    left_end, right_end = 0, 0
+    for match in [*matches, Match(left_length, right_length, 0)]:
+        if left_end < match.left or right_end < match.right:
+            yield Stretch(False, slice(left_end, match.left), slice(right_end, match.right))
+        left_end, right_end = match.left + match.size, match.right + match.size
+        if match.size:
+            yield Stretch(True, slice(match.left, left_end), slice(match.right, right_end))

@@ -1,4 +1,4 @@
-"""The values of a per-token field over all unmasked tokens of a step."""
+"""Statistics and histogram of a per-token field over all unmasked tokens of a step."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ BINS = 64
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Statistics of the finite values, None without any; `std` is that of a sample (n-1).
+    """Statistics of the finite values of a field, None without any; `std` divides by n-1.
 
-    `samples` of the step have values of the field, or `reason` says why none has. `bins` count the values from
-    `ends[0]` to `ends[1]`, the 0.5 and 99.5 percentile; what lies beyond is counted in the outermost ones.
+    `samples` is the number of samples with values of the field; where it is 0, `reason` says why. `bins` count the
+    values between `ends`, the 0.5 and 99.5 percentiles; values beyond are counted in the first and last bin.
     """
 
     name: str
@@ -41,21 +41,21 @@ class Distribution:
 
 
 class Moments:
-    """Mean and spread of finite values that come in parts."""
+    """Mean and standard deviation of finite values that are added in parts."""
 
     def __init__(self) -> None:
         self.count, self.mean, self._squares = 0, 0.0, 0.0
 
     def add(self, values: Array) -> None:
-        """Chan's sum of squares around a mean that moves: nothing is looked at twice."""
-        exact = values[np.isfinite(values)].astype(np.float64)
-        if not len(exact):
+        """Update the moments by the parallel algorithm of Chan et al. (1979): one pass over the values."""
+        finite = values[np.isfinite(values)].astype(np.float64)
+        if not len(finite):
             return
-        mean, before = float(exact.mean()), self.count
-        self.count += len(exact)
-        away = mean - self.mean
-        self.mean += away * len(exact) / self.count
-        self._squares += float(np.square(exact - mean).sum()) + away**2 * before * len(exact) / self.count
+        mean, count_before = float(finite.mean()), self.count
+        self.count += len(finite)
+        shift = mean - self.mean
+        self.mean += shift * len(finite) / self.count
+        self._squares += float(np.square(finite - mean).sum()) + shift**2 * count_before * len(finite) / self.count
 
     @property
     def std(self) -> float | None:
@@ -63,9 +63,9 @@ class Moments:
 
 
 def distributions(step: Step) -> Iterator[Distribution | None]:
-    """One field after another, as the values of one take 4 bytes a token of the step.
+    """Yield the distribution of each field in turn: the values of one take 4 bytes per token of the step.
 
-    None after each part of one, in between which other work may be done.
+    Yields None after each part of a field, so that the caller can do other work in between.
     """
     trained: list[Bools] = []
     for positions in parts(step):
@@ -77,7 +77,7 @@ def distributions(step: Step) -> Iterator[Distribution | None]:
 
 
 def distribution(step: Step, name: str, trained: Sequence[Bools]) -> Iterator[Distribution | None]:
-    """`trained` are the unmasked tokens of each part of the step."""
+    """Yield None after each part, then the distribution. `trained` marks the unmasked tokens of each part."""
     quantiles, moments, total, samples = Quantiles(), Moments(), 0, 0
     reasons: list[str | None] = []
     for positions, unmasked in zip(parts(step), trained, strict=True):
@@ -90,18 +90,18 @@ def distribution(step: Step, name: str, trained: Sequence[Bools]) -> Iterator[Di
         reasons += flat.reasons
         yield None
     reason = None if samples else next(filter(None, reasons), "not dumped")
-    lost = total - quantiles.count
+    not_finite = total - quantiles.count
     if not quantiles.count:
-        yield Distribution(name, samples, total, lost, reason)
+        yield Distribution(name, samples, total, not_finite, reason)
         return
-    low, median, p99, high = map(quantiles.at, (0, 50, 99, 100))
+    low, median, p99, high = map(quantiles.percentile, (0, 50, 99, 100))
     yield None
     bins, ends = histogram(quantiles)
     yield Distribution(
         name=name,
         samples=samples,
         count=total,
-        not_finite=lost,
+        not_finite=not_finite,
         mean=moments.mean,
         std=moments.std,
         low=low,
@@ -119,7 +119,7 @@ def statistic_field(step: Step, name: str, positions: Ints) -> Flat:
 
 
 def histogram(values: Quantiles) -> tuple[tuple[int, ...], tuple[float, float]]:
-    start, stop = values.at(TAILS[0]), values.at(TAILS[1])
+    start, stop = values.percentile(TAILS[0]), values.percentile(TAILS[1])
     if start == stop:
         return (values.count,), (start, stop)
     return tuple(values.counts(np.linspace(start, stop, BINS + 1))), (start, stop)

@@ -1,8 +1,8 @@
-"""Whether a train row is the sample it was joined to, and its slices lie where the layout says, told by what both
-files hold.
+"""Checks of train rows against the rollout file: does a row hold the sample it was joined to, and is each slice at the
+positions of the layout?
 
-Both hold the tokens, in full, and mostly the engine's log-probs, sliced over context-parallel ranks in the train
-files only.
+Both files hold all tokens, and usually the engine's log-probs; only the train files slice those over context-parallel
+ranks.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ class Agreement(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Per row of a file: whether it holds other tokens than the sample it was joined to, whether its engine log-probs
-    contradict the rollout file's at their places, and whether they are those to the bit.
+    """The verdicts on the rows of a file.
+
+    `others`: the row holds other tokens than the sample it was joined to. `moved`: its engine log-probs contradict the
+    rollout file's at their positions. `identical`: they are equal to those bit by bit.
     """
 
     others: Bools
@@ -60,7 +62,7 @@ class Judged(NamedTuple):
 
 
 class Evidence:
-    """Judges the rows of train files; a file is read once, when it is first asked about."""
+    """The verdicts on the rows of train files; each file is read once, on first use."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.samples = samples
@@ -71,7 +73,7 @@ class Evidence:
     # Tokens -----------------------------------------------------------------------------------------------
 
     def read_tokens(self, peers: Peers) -> list[Array | None]:
-        """The tokens of every row, from the first file that has them; None where none can be read."""
+        """Return the tokens of every row, from the first file that has them; None where no file can be read."""
         tokens: list[Array | None] = [None] * peers.first.rows
         for shard in peers.shards:
             left = [row for row, one in enumerate(tokens) if one is None]
@@ -82,7 +84,7 @@ class Evidence:
         return tokens
 
     def same_tokens(self, shard: Shard, row: int, position: int) -> bool | None:
-        """Whether a row holds the tokens of a sample; None where it can't be told."""
+        """Whether a row holds the tokens of a sample; None where that is not known."""
         key = id(shard), row
         if key not in self._tokens:
             tokens = read_each([shard.tensor("tokens", row)])[0]
@@ -124,7 +126,7 @@ class Evidence:
     # Log-probs --------------------------------------------------------------------------------------------
 
     def judge(self, peers: Peers, shard: Shard, rule: str | None) -> Judged:
-        """What can be said of each row of a file whose engine log-probs were cut by `rule`; None tells nothing."""
+        """Return the verdicts on a file's rows, whose engine log-probs follow `rule`; None leaves those unchecked."""
         key = id(shard), rule or ""
         if key not in self._judged:
             found = _nothing_said(shard)
@@ -137,14 +139,12 @@ class Evidence:
         return self._judged[key]
 
     def _is_other(self, peers: Peers, shard: Shard, row: int) -> bool:
-        """The rows of the first file were joined by their tokens."""
+        """Whether a row holds other tokens than its sample; not in the first file, whose rows were joined by tokens."""
         position = int(peers.positions[row])
         return position >= 0 and shard is not peers.first and not self.same_tokens(shard, row, position)
 
     def engine_agrees(self, peers: Peers, shard: Shard, held: Spans) -> bool:
-        """Whether a file's slices of the engine's log-probs lie at `held`, going by all rows that are of this
-        attempt.
-        """
+        """Whether a file's slices of the engine's log-probs are those at `held`, over all rows of this attempt."""
         if id(shard) not in self._engine:
             self._engine[id(shard)] = read_engine(shard)
         agreed = self._agreement(peers, shard, held, self._engine[id(shard)]).agreed
@@ -206,7 +206,7 @@ def read_engine(shard: Shard) -> list[Array | None]:
 
 
 def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
-    """The values of each tensor; None where there is none or it can't be read, which is said where its values would
+    """Return the values of each tensor, None for a missing or unreadable one: that is reported where its values would
     be shown.
     """
     there = [tensor for tensor in tensors if tensor is not None]
@@ -222,7 +222,7 @@ def has_media(shard: Shard, row: int, sample: Sample) -> bool:
 
 
 def same_values(part: Array, full: Array, relative: float, absolute: float) -> Array:
-    """Per value, whether two copies of the same log-probs are equal but for the rounding of `part`."""
+    """Return, per value, whether two copies of log-probs are equal up to the rounding of `part`."""
     with np.errstate(invalid="ignore"):
         equal: Array = (part == full) | (np.abs(part - full) <= absolute + relative * np.abs(full))
         equal |= (np.isnan(part) & np.isnan(full)) | (full == ANYTHING)

@@ -1,7 +1,7 @@
-"""The language of filters: what a person types, such as `reward == 0 and not truncated`, checked and turned into SQL.
+"""The parser of filters such as `reward == 0 and not truncated`: it checks them and translates them into SQL.
 
-Every word must be a column, a value, an operator or one of a few functions before polars sees any of it: nothing that
-reads a file or another table can be said.
+Every word must be a column, a value, an operator or one of a few functions before polars sees any of it: no filter can
+read a file or another table.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dumptui.core.filter_words import BLANKS, Names, Token, read_tokens, wrong
+from dumptui.core.filter_words import BLANKS, Names, Token, filter_error, read_tokens
 
 LONGEST = 1000  # characters; polars takes 1.3 s to read a chain of 300 comparisons, and the square of that for more
 COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">=", "~", "~*", "!~", "!~*", "in", "like", "ilike", "between"}
 
 
 class Blank(NamedTuple):
-    """A column that tells where another one is null or nan."""
+    """A derived column: true where `column` is what `what` names, null or nan."""
 
     column: str
     what: str
@@ -28,13 +28,18 @@ class Blank(NamedTuple):
 
 
 class Piece(NamedTuple):
+    """A part of the SQL expression."""
+
     kind: str  # column, value, open, close, comma, join (and, or, not), compare or sum (arithmetic)
     sql: str
 
 
 @dataclass
 class Expression:
-    """`sql` over `columns` and `blanks`. A column maps to whether it stands alone somewhere, as what is yes or no."""
+    """A parsed filter: `sql` over `columns` and `blanks`.
+
+    `columns` maps each name to whether some part of the filter uses the column by itself as a condition.
+    """
 
     sql: str = ""
     columns: dict[str, bool] = field(default_factory=dict)
@@ -42,23 +47,20 @@ class Expression:
 
 
 def parse(text: str, columns: Iterable[str], labels: Mapping[str, str] | None = None) -> Expression:
-    """Raises DumpError, in one sentence, for what is no expression over the columns.
-
-    `labels` are other names of columns, for which no value is looked up but which lead to the right one.
-    """
+    """Parse a filter over `columns`; `labels` maps further names to columns. Raises DumpError with one sentence."""
     if len(text) > LONGEST:
-        raise wrong(f"it is longer than {LONGEST} characters")
+        raise filter_error(f"longer than {LONGEST} characters")
     return Parser(list(read_tokens(text, Names(columns, labels or {})))).parse()
 
 
 class Parser:
-    """Sees to it that values and operators take turns, which polars would only call unparsable."""
+    """A parser that checks that values and operators alternate: polars would report no more than a syntax error."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
-        self._at = 0
+        self._position = 0
         self._pieces: list[Piece] = []
-        self._compared = [False]  # at each depth of parentheses, whether there was a comparison since the last and, or
+        self._compared = [False]  # per level of parentheses: was there a comparison since the last `and` or `or`?
         self._result = Expression()
 
     def parse(self) -> Expression:
@@ -67,7 +69,7 @@ class Parser:
             if self._operator() == "end":
                 break
         if len(self._compared) > 1:
-            raise wrong("a ) is missing at the end")
+            raise filter_error("a ) is missing at the end")
         self._result.sql = " ".join(piece.sql for piece in self._pieces)
         self._note_columns()
         return self._result
@@ -76,27 +78,27 @@ class Parser:
         kinds = ["open", *(piece.kind for piece in self._pieces), "close"]
         for before, piece, after in zip(kinds[:-2], self._pieces, kinds[2:], strict=True):
             if piece.kind == "column":
-                name, alone = piece.sql[1:-1], before in ("open", "join") and after in ("close", "join")
-                self._result.columns[name] = alone or self._result.columns.get(name, False)
+                name, is_condition = piece.sql[1:-1], before in ("open", "join") and after in ("close", "join")
+                self._result.columns[name] = is_condition or self._result.columns.get(name, False)
 
     def _next(self) -> Token:
-        token = self._tokens[self._at]
-        self._at += 1
+        token = self._tokens[self._position]
+        self._position += 1
         return token
 
     def _skip(self, *texts: str) -> str | None:
-        """The operator that stands here, passed over, if it is one of these."""
-        token = self._tokens[self._at]
+        """Return the next token's text and step over it if it is one of these operators, else None."""
+        token = self._tokens[self._position]
         if token.kind != "operator" or token.text not in texts:
             return None
-        self._at += 1
+        self._position += 1
         return token.text
 
     def _put(self, kind: str, sql: str) -> None:
         self._pieces.append(Piece(kind, sql))
 
     def _value(self) -> None:
-        """Everything up to and with one value: signs, `not` and opening parentheses before it."""
+        """Read one value with the signs, `not` and opening parentheses before it."""
         while True:
             token = self._next()
             if token.kind == "function":
@@ -115,21 +117,25 @@ class Parser:
         elif token.kind in ("text", "number") or token.text in ("true", "false"):
             self._put("value", token.text)
         elif token.text in BLANKS:
-            raise wrong(f"nothing can be compared with {token.typed} but a column: write column is {token.text}")
+            raise filter_error(f"only a column can be compared with {token.typed}: write column is {token.text}")
         else:
-            raise wrong(f"a value is missing before {token.typed}" if token.text else "a value is missing at the end")
+            raise filter_error(
+                f"a value is missing before {token.typed}" if token.text else "a value is missing at the end"
+            )
 
     def _operator(self) -> str:
-        """Everything after a value up to the next operator, which is returned: closing parentheses and `is null`."""
+        """Read closing parentheses and `is null` after a value, then the next operator, and return that."""
         while True:
             token = self._next()
             if token.kind == "end":
                 return "end"
             if token.kind != "operator" or token.text in ("(", "true", "false", *BLANKS):
-                raise wrong(f"an operator is missing before {token.typed}")
+                raise filter_error(f"an operator is missing before {token.typed}")
             if token.text == ")":
                 self._close()
-            elif token.text == "is" or (token.text in ("=", "!=", "<>") and self._tokens[self._at].text in BLANKS):
+            elif token.text == "is" or (
+                token.text in ("=", "!=", "<>") and self._tokens[self._position].text in BLANKS
+            ):
                 self._is(token)
             else:
                 self._infix(token)
@@ -137,7 +143,7 @@ class Parser:
 
     def _close(self) -> None:
         if len(self._compared) == 1:
-            raise wrong("a ) has no ( before it")
+            raise filter_error("a ) has no ( before it")
         self._compared.pop()
         self._put("close", ")")
 
@@ -145,17 +151,17 @@ class Parser:
         negated = token.text in ("!=", "<>") or self._skip("not") is not None
         what = self._skip("true", "false", *BLANKS)
         if what is None:
-            raise wrong("behind is stands null, nan, true or false")
+            raise filter_error("expected null, nan, true or false after is")
         if what in BLANKS:
             self._blank(BLANKS[what], negated)
         else:
-            self._put("compare", f"is {'not ' * negated}{what}")
+            self._put("compare", f"is not {what}" if negated else f"is {what}")
 
     def _blank(self, what: str, negated: bool) -> None:
         before = self._pieces[-2].kind if len(self._pieces) > 1 else "open"
         name, kind = self._pieces[-1].sql[1:-1], self._pieces[-1].kind
         if kind != "column" or before not in ("open", "join"):
-            raise wrong(f"only a column alone can be asked whether it is {what}")
+            raise filter_error(f"only a single column can be tested for {what}")
         blank = Blank(name, what)
         self._result.blanks[blank] = None
         self._pieces[-1] = Piece("value", f'(not "{blank.name}")' if negated else f'"{blank.name}"')
@@ -165,7 +171,7 @@ class Parser:
         if text == "not":
             negated, text = "not ", self._skip("in", "like", "ilike", "between") or ""
             if not text:
-                raise wrong("an operator is missing before not")
+                raise filter_error("an operator is missing before not")
         if text in ("and", "or", ","):
             self._compared[-1] = False
             self._put("comma" if text == "," else "join", text)
@@ -173,11 +179,11 @@ class Parser:
             self._compare(negated + text)
         else:
             self._put("sum", text)
-        if text == "in" and self._tokens[self._at].text != "(":
-            raise wrong("behind in stand values in parentheses, such as (1, 2)")
+        if text == "in" and self._tokens[self._position].text != "(":
+            raise filter_error("expected a list after in, such as (1, 2)")
 
     def _compare(self, operator: str) -> None:
         if self._compared[-1]:  # SQL would compare the answer, true or false, with the third value
-            raise wrong("two comparisons in a row: write 0 < x and x < 1")
+            raise filter_error("two comparisons in a row: write 0 < x and x < 1")
         self._compared[-1] = True
         self._put("compare", operator)

@@ -1,8 +1,8 @@
-"""Filtering the rows of a table by an expression, which polars evaluates on the columns it names and nothing else.
+"""Filters over the rows of a table; polars evaluates a filter and sees only the columns that the filter names.
 
-A blank - None or NaN - fulfils no comparison, and no negation of one either: `x is null` and `x is nan` ask for them.
-What is worked out of numbers, such as 0/0, may be NaN as well; polars puts that above all numbers. Texts are compared
-by their bytes, and `~` searches them with Rust's regex.
+A blank, None or NaN, matches no comparison, not even a negated one: `x is null` and `x is nan` test for blanks.
+Arithmetic such as 0/0 may give NaN too; polars orders that above all numbers. Texts are compared byte by byte, and `~`
+searches them with Rust's regex.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dumptui.core.expression import Blank, Expression, parse
-from dumptui.core.filter_words import encodable, wrong
+from dumptui.core.filter_words import encodable, filter_error
 from dumptui.core.record import Record
 from dumptui.core.room import need_polars
 
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 _LARGEST = 2**63
-_ANSWER = " "  # no column is called so
+MISPLACED_VALUE = "a value seems to be where a comparison is expected"
+_ANSWER = " "  # no column has this name
 
 
 def select(records: Sequence[Record], text: str, labels: Mapping[str, str] | None = None) -> list[int]:
-    """The numbers of the records for which the expression holds. Raises DumpError, which says in one sentence why not.
+    """Return the positions of the records for which the filter holds. Raises DumpError with one sentence.
 
-    `labels` are other names of columns that a message may know.
+    `labels` maps further names, such as those on screen, to columns.
     """
     if not records:
         return []
@@ -35,64 +36,61 @@ def select(records: Sequence[Record], text: str, labels: Mapping[str, str] | Non
 
     frame = pl.DataFrame(
         [
-            pl.Series(_ANSWER, [None] * len(records), pl.Null),  # its height, also where no column is named
-            *(column(name, records, alone) for name, alone in expression.columns.items()),
-            *(blank(one, records) for one in expression.blanks),
+            pl.Series(_ANSWER, [None] * len(records), pl.Null),  # sets the height, even if no column is named
+            *(column(name, records, is_condition) for name, is_condition in expression.columns.items()),
+            *(blank_column(blank, records) for blank in expression.blanks),
         ]
     )
     try:
         answer = frame.with_columns(pl.sql_expr(expression.sql).alias(_ANSWER))[_ANSWER]
     except pl.exceptions.PolarsError as error:
-        raise wrong(told(error, expression, frame)) from None
+        raise filter_error(explain(error, expression, frame)) from None
     if answer.dtype not in (pl.Boolean, pl.Null):
-        raise wrong(f"it gives a {kind(answer)}, not yes or no: compare it with something")
+        raise filter_error(f"the result is {kind(answer)}, not yes or no: compare it with something")
     return answer.fill_null(False).arg_true().to_list() if answer.dtype == pl.Boolean else []
 
 
-def column(name: str, records: Sequence[Record], alone: bool) -> pl.Series:
-    """The type is that of the values; where there are none, the one that fits how the column is used."""
+def column(name: str, records: Sequence[Record], is_condition: bool) -> pl.Series:
+    """Return a column typed by its values; without any, Boolean where the filter uses it as a condition, else Null."""
     import polars as pl
 
     values = [record.get(name) for record in records]
-    there = [value for value in values if value is not None]
-    if not there:
-        return pl.Series(name, values, pl.Boolean if alone else pl.Null)
-    if all(isinstance(value, bool) for value in there):
+    present = [value for value in values if value is not None]
+    if not present:
+        return pl.Series(name, values, pl.Boolean if is_condition else pl.Null)
+    if all(isinstance(value, bool) for value in present):
         return pl.Series(name, values, pl.Boolean)
-    if all(isinstance(value, int) and -_LARGEST <= value < _LARGEST for value in there):
+    if all(isinstance(value, int) and -_LARGEST <= value < _LARGEST for value in present):
         return pl.Series(name, values, pl.Int64)
-    if all(isinstance(value, (int, float)) for value in there):
+    if all(isinstance(value, (int, float)) for value in present):
         return pl.Series(name, [None if is_nan(value) else value for value in values], pl.Float64, strict=False)
     return pl.Series(name, [None if value is None else encodable(str(value)) for value in values], pl.String)
 
 
-def blank(one: Blank, records: Sequence[Record]) -> pl.Series:
+def blank_column(blank: Blank, records: Sequence[Record]) -> pl.Series:
     import polars as pl
 
-    values = [record.get(one.column) for record in records]
-    found = [is_nan(value) if one.what == "nan" else value is None for value in values]
-    return pl.Series(one.name, found, pl.Boolean)
+    values = [record.get(blank.column) for record in records]
+    is_blank = [is_nan(value) if blank.what == "nan" else value is None for value in values]
+    return pl.Series(blank.name, is_blank, pl.Boolean)
 
 
 def is_nan(value: object) -> bool:
     return isinstance(value, float) and value != value
 
 
-def told(error: Exception, expression: Expression, frame: pl.DataFrame) -> str:
-    """What polars found wrong, without its picture of the query."""
+def explain(error: Exception, expression: Expression, frame: pl.DataFrame) -> str:
+    """Return one sentence for an error of polars, without the query plan that it prints."""
     import polars as pl
 
     first = str(error).split("\n")[0]
     if "regex" in first:
-        return f"the pattern can't be read: {str(error).split('error: ')[-1].split(chr(10))[0]}"
+        return f"the pattern can't be parsed: {str(error).split('error: ')[-1].split(chr(10))[0]}"
     if isinstance(error, pl.exceptions.SQLInterfaceError):
-        return "it can't be read: a function has too few or too many values" if "no function" in first else unreadable()
-    kinds = [f"{name} is a {kind(frame[name])}" for name in expression.columns]
-    return "its parts don't fit together" + (f": {', '.join(kinds)}" if kinds else "")
-
-
-def unreadable() -> str:
-    return "it can't be read: perhaps a value stands where a comparison should"
+        reason = "a function has too few or too many arguments" if "no function" in first else MISPLACED_VALUE
+        return f"can't be parsed: {reason}"
+    kinds = [f"{name} is {kind(frame[name])}" for name in expression.columns]
+    return "the types don't match" + (f": {', '.join(kinds)}" if kinds else "")
 
 
 def kind(series: pl.Series) -> str:
@@ -100,4 +98,6 @@ def kind(series: pl.Series) -> str:
 
     if series.dtype == pl.Boolean:
         return "yes or no"
-    return "text" if series.dtype == pl.String else "blank" if series.dtype == pl.Null else "number"
+    if series.dtype == pl.String:
+        return "text"
+    return "blank" if series.dtype == pl.Null else "a number"

@@ -1,4 +1,4 @@
-"""The words of a filter: columns, values, operators and functions, told apart and spelt as SQL has them."""
+"""The tokens of a filter - columns, values, operators and functions - with their SQL spelling."""
 
 from __future__ import annotations
 
@@ -17,62 +17,70 @@ FUNCTIONS = (
 BLANKS = {"null": "null", "none": "null", "nan": "nan"}
 _SPELLINGS = {"==": "=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not", "[": "(", "]": ")"}
 _WORDS = {"and", "or", "not", "in", "is", "like", "ilike", "between", "true", "false", *BLANKS}
-_TOKEN = re.compile(
-    r"""(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
+_TOKEN = r"""
+    (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
     |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<word>[^\W\d]\w*)
     |(?P<operator>==|!=|<>|<=|>=|!~\*|!~|~\*|&&|\|\||//|[-+*/%<>=~&|!(),\[\]])
-    |(?P<other>\S)""",
-    re.VERBOSE,
-)
+    |(?P<other>\S)"""
 
 
 class Token(NamedTuple):
-    """`kind` is text, number, column, function, operator or, behind all others, end; `text` is what SQL calls it."""
+    """A token of a filter. `kind` is text, number, column, function, operator or end; `text` is the SQL spelling."""
 
     kind: str
     text: str
     typed: str
 
 
-def wrong(problem: str) -> DumpError:
+def filter_error(problem: str) -> DumpError:
     return DumpError("filter", problem)
 
 
 def encodable(text: str) -> str:
-    """With `?` for lone surrogates, which no UTF-8 can hold."""
+    """Return the text with `?` for each lone surrogate, which UTF-8 can't encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 class Names:
-    """The columns that can be named, in any case, and what the screen calls some of them."""
+    """The names of columns that a filter may use, in any case: the columns' own and their labels on screen.
+
+    `pattern` matches a token of a filter; a label such as `max |Δ|` is one token.
+    """
 
     def __init__(self, columns: Iterable[str], labels: Mapping[str, str]) -> None:
-        self._columns = {name.casefold(): name for name in columns}
-        self._labels = {label.casefold(): name for label, name in labels.items()}
+        own = {name.casefold(): name for name in columns}
+        labelled = {label.casefold(): name for label, name in labels.items() if name.casefold() in own}
+        self._columns = labelled | own
+        phrases = [re.escape(name).replace(r"\ ", r"\s+") for name in self._columns if not name.isidentifier()]
+        longest_first = "|".join(sorted(phrases, key=len, reverse=True))
+        label = rf"(?P<label>(?<!\w)(?i:{longest_first})(?!\w))|" if phrases else ""
+        self.pattern = re.compile(label + _TOKEN, re.VERBOSE)
 
     def __contains__(self, word: str) -> bool:
-        return word.casefold() in self._columns
+        return _folded(word) in self._columns
 
     def __getitem__(self, word: str) -> str:
-        return self._columns[word.casefold()]
+        return self._columns[_folded(word)]
 
     def unknown(self, word: str) -> str:
-        """What to say of a word that is no column: the ones it is like."""
+        """Return the sentence for a word that names no column, with up to four similar names."""
         low = word.casefold()
-        if low in self._labels:
-            return f"there is no column {word}: what the screen calls so is {self._labels[low]}"
         close = [name for name in self._columns if len(low) > 1 and low in name]
         close += difflib.get_close_matches(low, self._columns, 3, 0.6)
-        found = list(dict.fromkeys(self._columns[name] for name in close))[:4]
-        more = f": did you mean {', '.join(found)}?" if found else ", and a text stands in quotes"
-        return f"there is no column {word}{more}"
+        similar = list(dict.fromkeys(self._columns[name] for name in close))[:4]
+        more = f": did you mean {', '.join(similar)}?" if similar else f" (quote text: '{word}')"
+        return f"unknown column {word}{more}"
+
+
+def _folded(word: str) -> str:
+    return " ".join(word.split()).casefold()
 
 
 def read_tokens(text: str, names: Names) -> Iterator[Token]:
-    found = list(_TOKEN.finditer(text))
-    for at, match in enumerate(found):
-        following = found[at + 1][0] if at + 1 < len(found) else ""
+    matches = list(names.pattern.finditer(text))
+    for position, match in enumerate(matches):
+        following = matches[position + 1][0] if position + 1 < len(matches) else ""
         yield read_token(match, following, names)
     yield Token("end", "", "the end")
 
@@ -80,6 +88,8 @@ def read_tokens(text: str, names: Names) -> Iterator[Token]:
 def read_token(match: re.Match[str], following: str, names: Names) -> Token:
     typed, low = match[0], match[0].lower()
     match match.lastgroup:
+        case "label":
+            return Token("column", names[typed], typed)
         case "text":
             body = encodable(typed[1:-1]).replace(typed[0] * 2, typed[0]).replace("'", "''")
             return Token("text", f"'{body}'", typed)
@@ -88,14 +98,14 @@ def read_token(match: re.Match[str], following: str, names: Names) -> Token:
         case "operator":
             return Token("operator", _SPELLINGS.get(low, low), typed)
         case "other":
-            problem = "means nothing in a filter" if typed not in "'\"" else "begins a text that has no end"
-            raise wrong(f"{typed} {problem}")
+            problem = "starts a text that is not closed" if typed in "'\"" else "has no meaning in a filter"
+            raise filter_error(f"{typed} {problem}")
     if following == "(" and low not in _WORDS:
         if low not in FUNCTIONS:
-            raise wrong(f"there is no function {typed}: there are {', '.join(FUNCTIONS)}")
+            raise filter_error(f"unknown function {typed}: expected one of {', '.join(FUNCTIONS)}")
         return Token("function", low, typed)
     if typed in names:
         return Token("column", names[typed], typed)
     if low in _WORDS:
         return Token("operator", low, typed)
-    raise wrong(names.unknown(typed))
+    raise filter_error(names.unknown(typed))

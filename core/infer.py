@@ -1,8 +1,8 @@
-"""The context-parallel layout of dumps that don't record it: the one that fits every file of the step, or none.
+"""Inference of the context-parallel layout of dumps that don't record it: the one that fits every file of the step.
 
-A layout fits a column when the width of every slice is the one its rule gives, and, for the engine's log-probs, when
-every slice holds what the rollout file holds at those positions. Layouts that put every value at the same place count
-as one.
+A layout fits a column when every slice has the width that its rule gives and, for the engine's log-probs, when every
+slice holds the rollout file's values at those positions. Layouts that put every value at the same position count as
+one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ MOST_STRIDES = 4096  # a file's name may claim any rank
 
 
 class Candidate(NamedTuple):
-    """Ranks count `stride` ranks to each context-parallel rank, that is over tensor parallelism: cp rank = rank //
-    stride % cp.
+    """A layout in which `stride` consecutive ranks, those of tensor parallelism, share a context-parallel rank.
+
+    cp rank = rank // stride % cp.
     """
 
     cp: int
@@ -35,7 +36,7 @@ class Candidate(NamedTuple):
 
 
 def assignments(ranks: Sequence[int]) -> Iterator[Candidate]:
-    """Every way of giving context-parallel ranks to files of these ranks, once."""
+    """Yield every assignment of context-parallel ranks to files of these ranks, once."""
     numbers = np.array(ranks)
     strides = [*range(1, min(max(ranks), MOST_STRIDES) + 1), max(ranks) + 1]
     for cp in CP_SIZES:
@@ -48,7 +49,7 @@ def assignments(ranks: Sequence[int]) -> Iterator[Candidate]:
 
 
 def resolve(peers: Sequence[Peers], evidence: Evidence) -> None:
-    """Set cp_size and cp_ranks, or the problem, of every group."""
+    """Set cp_size and cp_ranks of every group, or its problem."""
     unrecorded = []
     for group in peers:
         if all(shard.cp_size is not None for shard in group.shards):
@@ -74,25 +75,25 @@ def infer(groups: Sequence[Peers], evidence: Evidence) -> None:
 
 
 class Search:
-    """All layouts tried on the files of one step."""
+    """A search that tries all layouts on the files of one step."""
 
     def __init__(self, groups: Sequence[Peers], evidence: Evidence) -> None:
         self.groups = groups
         self.evidence = evidence
         held = {name for group in groups for shard in group.shards for name in shard.per_token}
-        # What is known to be cut tells of the layout by its widths.
+        # Columns that are known to be sliced; their widths show the layout.
         self.columns = [name for name in PER_TOKEN if name in held] or sorted(held)
         self.candidates = list(assignments([shard.rank for group in groups for shard in group.shards]))
         self._fit: dict[tuple[int, str, int, int, str], bool] = {}
         self._told: dict[tuple[int, str], tuple[Ints, Ints]] = {}
 
     def run(self) -> Candidate | str:
-        """The layout, or why there is none."""
+        """Return the layout, or the reason why there is none."""
         misfit = self._misfit()
         if misfit is None:
             return Candidate(1, 1)
         fitting = {column: self._fitting(column) for column in self.columns}
-        # A column that no layout fits says nothing of the others; but where the engine's is contradicted, all are.
+        # A column that no layout fits is ignored, but if no layout fits the engine's log-probs, there is no layout.
         told = [column for column in self.columns if fitting[column] or column == ENGINE]
         left = [one for one in self.candidates if told and all(one in fitting[column] for column in told)]
         if not left:
@@ -109,7 +110,7 @@ class Search:
         return f"{fit} fit with different values"
 
     def _oddness(self, candidate: Candidate) -> tuple[bool, Candidate]:
-        """Of layouts that place everything alike, one that divides the ranks is more likely, then a small one."""
+        """Return a sort key for layouts with equal positions: one that divides the rank count first, then a small cp."""
         ranks = {shard.rank for group in self.groups for shard in group.shards}
         return len(ranks) % candidate.cp > 0, candidate
 
@@ -117,7 +118,7 @@ class Search:
         return {one for one in self.candidates if self._rule(one, column) is not None}
 
     def _rule(self, candidate: Candidate, column: str) -> str | None:
-        """The first rule that every slice of a column fits: as it is placed later, all by one rule."""
+        """Return the first rule that fits every slice of a column; later, too, one rule places all slices."""
         holders = [(group, shard) for group in self.groups for shard in group.shards if column in shard.per_token]
         for rule in dict.fromkeys(rule for group in self.groups for rule in group.rules()):
             if all(self._fits(group, shard, column, candidate, rule) for group, shard in holders):
@@ -141,7 +142,7 @@ class Search:
         return column != ENGINE or self.evidence.engine_agrees(group, shard, held)
 
     def _widths(self, group: Peers, shard: Shard, column: str) -> tuple[Ints, Ints]:
-        """The rows whose widths tell of the layout, and these."""
+        """Return the rows whose widths depend on the layout, and those widths."""
         key = id(shard), column
         if key not in self._told:
             widths = shard.widths(column)
@@ -159,7 +160,7 @@ class Search:
         return sample.rollout_log_probs is None or len(sample.rollout_log_probs) == sample.response_length
 
     def _alike(self, candidates: Iterable[Candidate], columns: Sequence[str]) -> list[list[Candidate]]:
-        """Candidates that put every value at the same place together."""
+        """Return the candidates, grouped by the positions at which they put all values."""
         places: dict[bytes, list[Candidate]] = {}
         for candidate in candidates:
             places.setdefault(self._places(candidate, columns), []).append(candidate)
@@ -176,7 +177,7 @@ class Search:
         return digest.digest()
 
     def _copies_agree(self, candidate: Candidate, columns: Sequence[str]) -> bool:
-        """Whether the files that the layout makes copies of one slice hold equal values."""
+        """Whether files that hold copies of one slice, by this layout, hold equal values."""
         for group in self.groups:
             first: dict[tuple[int, str], Shard] = {}
             for shard in group.shards:
@@ -188,7 +189,7 @@ class Search:
         return True
 
     def _misfit(self) -> str | None:
-        """The first slice that is not a whole response."""
+        """Return a description of the first slice that is not a whole response."""
         for group in self.groups:
             for shard in group.shards:
                 for column in self.columns:

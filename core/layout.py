@@ -1,5 +1,5 @@
-"""How the files of a step divide its samples: which are peers of one data-parallel shard, which context-parallel (cp)
-rank each is, and by which rule the slices of a column were cut.
+"""The layout of a step's train files: which files belong to one data-parallel shard, which context-parallel (cp) rank
+each file is, and by which rule the slices of a column were cut.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dumptui.core.errors import DumpError
 from dumptui.core.shard import Shard
 
 ENGINE = "rollout_log_probs"
-# Cut by the thd rule even in bshd runs by some advantage estimators, so the format of the run doesn't say how.
+# Some advantage estimators slice these by the thd rule in bshd runs too, so the run's format does not show the rule.
 EITHER_RULE = frozenset(("advantages", "returns"))
 FORMATS = ("thd", "bshd")
 LARGEST_CP = 1024
-# Rows whose tokens tell two files with the same indices and lengths apart: other attempts and siblings differ in
-# nearly all of them.
+# Rows whose tokens distinguish two files with equal indices and lengths: other attempts and siblings differ in nearly
+# all rows.
 _PROBED_ROWS = 4
 
 
@@ -59,12 +59,12 @@ class Peers:
 
     @property
     def missing(self) -> list[int]:
-        """The context-parallel ranks of which no file is there."""
+        """The context-parallel ranks without a file."""
         return sorted(set(range(self.cp_size)) - set(self.cp_ranks)) if self.problem is None else []
 
     @property
     def caveats(self) -> list[str]:
-        """What is to be said of everything that is placed by this layout."""
+        """Notes for every value that this layout places."""
         return [f"layout inferred (cp {self.cp_size})"] if self.inferred else []
 
     @property
@@ -77,7 +77,7 @@ class Peers:
         return recorded or ("thd" if self.padded is None else "bshd")
 
     def rules(self) -> list[str]:
-        """The rules to try, the run's own first. "full" is for columns that were not cut."""
+        """Return the rules to try, the run's own first; "full" is for columns that were not sliced."""
         own = self.qkv_format
         others = [name for name in FORMATS if name != own and (name == "thd" or self.padded is not None)]
         return [own, *others, "full"]
@@ -91,7 +91,7 @@ class Peers:
         return self._spans[key]
 
     def placed(self) -> Iterator[tuple[Shard, int]]:
-        """Each file with its context-parallel rank."""
+        """Yield each file with its context-parallel rank."""
         yield from zip(self.shards, self.cp_ranks, strict=True)
 
 
@@ -99,7 +99,7 @@ class Peers:
 
 
 def group_peers(shards: Iterable[Shard]) -> list[Peers]:
-    """Files with the same rows together, in order of their first rank."""
+    """Return the files grouped by equal rows, in the order of their first ranks."""
     groups: dict[object, list[Peers]] = {}
     probe = cache(probe_tokens)
     for shard in shards:
@@ -113,12 +113,12 @@ def group_peers(shards: Iterable[Shard]) -> list[Peers]:
 
 
 def may_be_copies(mine: bytes | None, theirs: bytes | None) -> bool:
-    """Whether two files of equal indices and lengths hold the same tokens, as far as they can be read."""
+    """Whether two files of equal indices and lengths hold the same tokens, so far as both can be read."""
     return mine is None or theirs is None or mine == theirs
 
 
 def probe_tokens(shard: Shard) -> bytes | None:
-    """The tokens of a few rows; None where they can't be read."""
+    """Return the tokens of a few rows as bytes; None where they can't be read."""
     rows = sorted({at * (shard.rows - 1) // (_PROBED_ROWS - 1) for at in range(_PROBED_ROWS)}) if shard.rows else []
     tensors = shard.tensors("tokens", rows)
     try:
@@ -128,7 +128,7 @@ def probe_tokens(shard: Shard) -> bytes | None:
 
 
 def take_recorded(group: Peers) -> None:
-    """Set the layout that the files themselves record."""
+    """Set the layout that the files record."""
     sizes = {shard.cp_size for shard in group.shards if shard.cp_size is not None}
     group.cp_size = max(sizes)
     group.cp_ranks = [shard.cp_rank or 0 for shard in group.shards]
@@ -156,8 +156,9 @@ def recorded_problem(group: Peers, sizes: set[int]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a column was cut in the whole step: the rules that fit every slice and place it differently, or why there
-    is none.
+    """The rules by which a column may have been sliced in the whole step.
+
+    Each fits every slice, and they place the slices differently; without any, `problem` says why.
     """
 
     rules: tuple[str, ...]
@@ -165,9 +166,9 @@ class Cut:
 
 
 def find_cut(groups: Sequence[Peers], column: str) -> Cut:
-    """One rule has to fit every slice of a column: where one slice was cut in another way, so were all of them.
+    """Return the rules that fit every slice of a column: all slices of a column are cut by one rule.
 
-    What the run's own format fits is taken, but for columns that are known to follow either format both are kept.
+    The first rule that fits is taken, the run's own if possible; columns in EITHER_RULE keep all that fit.
     """
     sliced = [group for group in groups if group.cp_size > 1 and group.problem is None and group.joined]
     if not sliced:
@@ -185,7 +186,7 @@ def find_cut(groups: Sequence[Peers], column: str) -> Cut:
 
 
 def misfit(groups: Sequence[Peers], column: str, rule: str) -> str | None:
-    """The first slice whose width the rule doesn't give."""
+    """Return a description of the first slice whose width differs from the rule's; None if all fit."""
     for group in groups:
         for shard, cp_rank in group.placed():
             if column not in shard.per_token:
@@ -209,7 +210,7 @@ def same_places(groups: Sequence[Peers], column: str, one: str, other: str) -> b
 
 
 def edges(held: Spans) -> bytes:
-    """Where a rank's values lie, to compare: empty intervals are alike wherever they are."""
+    """Return a rank's positions as bytes to compare; the positions of empty intervals don't matter."""
     first, second = held.first_stop > held.first_start, held.second_stop > held.second_start
     joined = first & second & (held.first_stop == held.second_start)
     starts = np.where(first, held.first_start, held.second_start)

@@ -1,4 +1,4 @@
-"""Files of torch.save before 1.6 (2020): five pickles and raw storages, no zip. torch itself reads them."""
+"""Files of torch.save before torch 1.6 (2020): five pickles and raw storages, no zip. torch itself reads them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 
 
 def is_legacy(head: bytes) -> bool:
-    """Whether a pickle begins with torch's magic number (a first pickle of its own, under 30 bytes)."""
+    """Whether a file begins with torch's magic number, a pickle of under 30 bytes."""
     return _MAGIC in head[:30]
 
 
 def load_with_torch(path: str) -> Any:
-    """Raises DumpError when torch is not installed, or refuses the file: it is asked for weights only."""
+    """Return the content, read with `weights_only`. Raises DumpError if torch is missing or refuses the file."""
     try:
         import torch
     except ImportError:
-        problem = "is in torch's format of before 1.6; install dumptui[torch] to read it, or save it again"
+        problem = "was saved by torch before 1.6; install dumptui[torch] to read it, or save it again"
         raise DumpError(path, problem) from None
     try:
         root = torch.load(path, map_location="cpu", weights_only=True)
@@ -34,7 +34,7 @@ def load_with_torch(path: str) -> Any:
         LookupError,
         OSError,
     ) as error:
-        raise DumpError(path, "is in torch's format of before 1.6, and torch can't read it") from error
+        raise DumpError(path, "was saved by torch before 1.6, and torch can't read it") from error
     return _without_torch(root, torch)
 
 

@@ -1,4 +1,4 @@
-"""The metrics a run logged: one record a logging call, each with the step axis it was logged with."""
+"""The metrics that a run logged: one record per logging call, with the step axis of that call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dumptui.core.jsonl import Record
 from dumptui.core.logs import Log
 
 TIMED = ("perf/step_time", "perf/wait_time_ratio")
-"""What is logged of a step once it was trained; other metrics of it are logged before."""
+"""Metrics that are logged when a step has been trained; its other metrics are logged before."""
 METRIC_EVENT = re.compile(rb'"type":\s*"metric"')
 
 
 class Metrics(NamedTuple):
-    """One logging call. `metrics` has the step key as well."""
+    """A logging call. `metrics` also holds the step key."""
 
     ts: float
     step_key: str | None
@@ -27,7 +27,7 @@ class Metrics(NamedTuple):
 
 
 class StepTime(NamedTuple):
-    """When something was logged of a step, which is `trained` once that tells how long it took."""
+    """The time of a logging call of a step; `trained` if it logs how long the step took."""
 
     ts: float
     step: int
@@ -47,24 +47,24 @@ class History:
         return [self.log, *(self._events or {}).values()]
 
     def calls(self) -> list[Metrics]:
-        """In the order written; those of events by time."""
+        """Return the calls in the order written, those of events by time."""
         if self.log.tail.path.exists():
             return self.log.items()
         if self._events is None:
             self._events = {}
             self._find_events(self._events)
-        return sorted((one for log in self._events.values() for one in log.items()), key=lambda one: one.ts)
+        return sorted((call for log in self._events.values() for call in log.items()), key=lambda call: call.ts)
 
     def poll(self) -> bool:
-        found = self._events is not None and self._find_events(self._events)
+        new_files = self._events is not None and self._find_events(self._events)
         changed = [log.poll() for log in self.logs]
-        return found or any(changed)
+        return new_files or any(changed)
 
     def keys(self) -> list[str]:
         return sorted({key for call in self.calls() for key in call.metrics})
 
     def rows(self, key: str | None = None) -> Iterator[Record]:
-        """A row a logged value, of one metric or all."""
+        """Yield a row per logged value, of one metric or of all."""
         for ts, step_key, step, metrics in self.calls():
             for name in metrics if key is None else metrics.keys() & {key}:
                 yield {"key": name, "step_key": step_key, "step": step, "ts": ts, "value": metrics[name]}
@@ -78,12 +78,12 @@ class History:
 def logged(record: Record) -> Metrics:
     step_key, metrics = record.get("step_key"), _shared(record["metrics"])
     if not isinstance(step_key, str | None):
-        raise TypeError("step_key is no text")
+        raise TypeError("step_key is not text")
     return Metrics(float(record["ts"]), step_key, record.get("step"), metrics)
 
 
 def step_time(record: Record) -> StepTime | None:
-    """All that is needed to place a step in time, in a hundredth of the memory."""
+    """Return only the time of a step: 1/100 of the memory of all its metrics. None for other records."""
     if record.get("step_key") != "rollout/step" or not isinstance(record.get("step"), int):
         return None
     metrics = record["metrics"]
@@ -91,19 +91,19 @@ def step_time(record: Record) -> StepTime | None:
 
 
 def logged_event(record: Record) -> Metrics | None:
-    """The step axis of an event is the key among its metrics that ends in /step."""
+    """Return the metrics of an event. Its step axis is the metric whose name ends in /step."""
     if record.get("type") != "metric":
         return None
     metrics = _shared(record["metrics"])
     step_key = next((key for key in metrics if key.endswith("/step")), None)
     # Python 3.10 doesn't read the Z.
-    at = datetime.fromisoformat(record["timestamp"].replace("Z", "+00:00"))
-    at = at if at.tzinfo else at.replace(tzinfo=timezone.utc)
-    return Metrics(at.timestamp(), step_key, metrics.get(step_key or ""), metrics)
+    time = datetime.fromisoformat(record["timestamp"].replace("Z", "+00:00"))
+    time = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+    return Metrics(time.timestamp(), step_key, metrics.get(step_key or ""), metrics)
 
 
 def _shared(metrics: Record) -> Record:
-    """With keys that all records share: 100 of them in each of 10,000 records would take 80 MB. Raises TypeError."""
+    """Return the metrics with interned keys: 100 keys in each of 10,000 records would take 80 MB. Raises TypeError."""
     if not isinstance(metrics, dict):
-        raise TypeError("metrics is no object")
+        raise TypeError("metrics is not an object")
     return {sys.intern(key): value for key, value in metrics.items()}

@@ -1,4 +1,4 @@
-"""Arrays, dtypes and scalars of numpy as a pickle holds them, rebuilt without numpy's own `__setstate__`."""
+"""Arrays, dtypes and scalars of numpy in a pickle, rebuilt without numpy's own `__setstate__`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBERS = frozenset(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2"
 
 
 class PickledDtype:
-    """A code like "f4"; BUILD brings the byte order, and whether it is a record."""
+    """A dtype by its code, such as "f4"; BUILD sets the byte order, and whether it is a record."""
 
     def __init__(self, code: object, *_: object) -> None:
         self.code = code if isinstance(code, str) else ""
@@ -29,14 +29,14 @@ class PickledDtype:
         _version, self.order, subarray, names, fields = state[:5]
         self.is_record = not (subarray is names is fields is None)
 
-    def of_numbers(self) -> np.dtype[Any] | None:
+    def number_type(self) -> np.dtype[Any] | None:
         if self.is_record or self.code not in _NUMBERS:
             return None
         return np.dtype(self.code).newbyteorder(">" if self.order == ">" else "<")
 
 
 class PickledArray(Array):
-    """An array as `_reconstruct` leaves it, empty; BUILD brings shape, dtype and bytes."""
+    """An array that `_reconstruct` creates empty; BUILD sets shape, dtype and bytes."""
 
     def __init__(self, *_: object) -> None:
         super().__init__(np.empty(0, np.uint8))
@@ -51,7 +51,7 @@ class PickledArray(Array):
         self._become_placeholder(state)
 
     def _become_placeholder(self, state: object) -> None:
-        """That it holds objects or records shows only in BUILD, when the pickle already refers to it."""
+        """Turn this object, to which the pickle already refers, into a placeholder: it holds objects or records."""
         vars(self).clear()
         vars(self).update(args=(), items=[], state=state)
         self.__class__ = _ObjectArray  # type: ignore[assignment]
@@ -64,7 +64,7 @@ class _ObjectArray(Placeholder):
 def array_from_buffer(
     data: object, dtype: object, shape: object, order: object, axes: tuple[int, ...] | None = None
 ) -> Array | Placeholder:
-    """What pickle protocol 5 calls. Order "K" is C order, then transposed to `axes`."""
+    """Rebuild an array of pickle protocol 5. Order "K" is C order, then transposed to `axes`."""
     if isinstance(data, (bytes, bytearray)) and isinstance(dtype, PickledDtype):
         values = _values(data, dtype, shape, "F" if order == "F" else "C")
         if values is not None:
@@ -73,9 +73,9 @@ def array_from_buffer(
 
 
 def scalar(dtype: object, data: object = None) -> object:
-    """A plain int, float, bool, complex or str."""
+    """Return a numpy scalar as a plain int, float, bool, complex or str."""
     if isinstance(dtype, PickledDtype) and isinstance(data, bytes):
-        number = dtype.of_numbers()
+        number = dtype.number_type()
         if number is not None and len(data) == number.itemsize:
             return np.frombuffer(data, number)[0].item()
         if dtype.code.startswith("U"):
@@ -84,13 +84,13 @@ def scalar(dtype: object, data: object = None) -> object:
 
 
 def _values(data: bytes | bytearray, dtype: PickledDtype, shape: Any, order: str) -> NDArray[Any] | None:
-    """None when it does not hold numbers."""
-    number = dtype.of_numbers()
+    """Return the array, or None when its dtype is not a number."""
+    number = dtype.number_type()
     if number is None:
         return None
     if not is_shape(shape) or claims_more(shape, number.itemsize, len(data)):
         raise pickle.UnpicklingError("it describes an array with an impossible shape")
     values = np.frombuffer(data, number)
     if number.kind == "b":
-        values = values.view(np.uint8) != 0  # a byte other than 0 and 1 would be a bool that is neither
+        values = values.view(np.uint8) != 0  # a byte other than 0 and 1 would be neither True nor False
     return values.reshape(shape, order="F" if order == "F" else "C")

@@ -1,4 +1,4 @@
-"""How a step's samples were packed for training: tokens a shard and micro-batch, and what was left out."""
+"""The packing of a step's samples for training: tokens per shard and micro-batch, and the samples left out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from dumptui.core.tables import group_key
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A data-parallel shard: `tokens` of its samples, prompts included, in all and by micro-batch in order.
+    """The load of a data-parallel shard: the `tokens` of its samples, prompts included, in total and by micro-batch.
 
-    `steps` has how many micro-batches each optimizer step took. Both are None where `reason` says why.
+    `steps` holds the number of micro-batches of each optimizer step. Where the schedule is not known, `micro_batches`
+    and `steps` are None and `reason` says why.
     """
 
     tokens: int
@@ -26,61 +27,61 @@ class Load:
     reason: str | None = None
 
     def by_step(self) -> list[int]:
-        """Tokens an optimizer step; of all together where the dump doesn't say."""
+        """Return the tokens of each optimizer step, or one total where the dump does not record the steps."""
         if self.micro_batches is None or self.steps is None:
             return [self.tokens]
-        found, at = [], 0
+        totals, first = [], 0
         for size in self.steps:
-            found.append(sum(self.micro_batches[at : at + size]))
-            at += size
-        return found
+            totals.append(sum(self.micro_batches[first : first + size]))
+            first += size
+        return totals
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Samples that nothing was learnt from, by their positions, and what the dump says of them."""
+    """Samples that were not trained, by position, and the `fact` that they have in common."""
 
     fact: str
     positions: tuple[int, ...]
 
 
 def loads(step: Step) -> list[Load]:
-    """One a data-parallel shard, in the order of their first ranks."""
+    """Return one load per data-parallel shard, in the order of their first ranks."""
     return [load_of(peers) for peers in step.peers]
 
 
 def load_of(peers: Peers) -> Load:
     tokens, rows = int(peers.first.totals.sum()), peers.first.rows
-    found = schedule_of(peers)
-    if isinstance(found, str):
-        return Load(tokens, rows, reason=found)
-    return Load(tokens, rows, found.tokens, found.steps)
+    schedule = schedule_of(peers)
+    if isinstance(schedule, str):
+        return Load(tokens, rows, reason=schedule)
+    return Load(tokens, rows, schedule.tokens, schedule.steps)
 
 
 def imbalance(tokens: Sequence[int]) -> float:
-    """How far the largest is above the mean, as a share of it: the time that the others wait."""
+    """Return max/mean - 1: how much longer the largest shard takes than an average one."""
     return max(tokens) * len(tokens) / sum(tokens) - 1.0 if tokens and sum(tokens) else 0.0
 
 
-def worst_imbalance(found: Sequence[Load]) -> float:
-    """Between data-parallel shards, of the optimizer step in which it is the largest."""
-    steps = [load.by_step() for load in found]
-    if len({len(one) for one in steps}) > 1:
-        steps = [[load.tokens] for load in found]
-    return max((imbalance(each) for each in zip(*steps, strict=True)), default=0.0)
+def worst_imbalance(loads: Sequence[Load]) -> float:
+    """Return the imbalance between data-parallel shards in the optimizer step where it is largest."""
+    steps = [load.by_step() for load in loads]
+    if len({len(tokens) for tokens in steps}) > 1:
+        steps = [[load.tokens] for load in loads]
+    return max((imbalance(tokens) for tokens in zip(*steps, strict=True)), default=0.0)
 
 
 def left_out(step: Step, table: Sequence[Record]) -> list[LeftOut]:
-    """Samples without a train row or an unmasked token; `table` are the rows of the samples table."""
+    """Return the samples without a train row or an unmasked token. `table` holds the rows of the samples table."""
     if step.files.key.evaluation:
         return []
     facts = untrained(step, table) | {
-        "removed by a filter, their mask is zero": [
-            at for at, row in enumerate(table) if row["trained"] and row["remove_sample"]
+        "removed by a filter (loss mask 0)": [
+            position for position, row in enumerate(table) if row["trained"] and row["remove_sample"]
         ],
         "without an unmasked token": [
-            at
-            for at, row in enumerate(table)
+            position
+            for position, row in enumerate(table)
             if row["trained"] and not row["remove_sample"] and row["effective_length"] == 0
         ],
     }
@@ -88,22 +89,24 @@ def left_out(step: Step, table: Sequence[Record]) -> list[LeftOut]:
 
 
 def untrained(step: Step, table: Sequence[Record]) -> dict[str, list[int]]:
-    """The samples without a train row, by what is known of why."""
-    without = [at for at, row in enumerate(table) if not row["trained"]]
+    """Return the positions of the samples without a train row, by what is known about the cause."""
+    positions = [position for position, row in enumerate(table) if not row["trained"]]
     if step.broken:
-        return {"without a train row, which a file that can't be read may hold": without}
-    whole = whole_groups(table)
+        return {"without a train row (perhaps in an unreadable file)": positions}
+    groups = whole_groups(table)
     return {
-        "without a train row, as all of their group": [at for at in without if group_key(table[at]) in whole],
-        "without a train row": [at for at in without if group_key(table[at]) not in whole],
+        "without a train row (whole group)": [
+            position for position in positions if group_key(table[position]) in groups
+        ],
+        "without a train row": [position for position in positions if group_key(table[position]) not in groups],
     }
 
 
 def whole_groups(table: Sequence[Record]) -> set[object]:
-    """Groups of two samples or more of which none has a train row; all of a step without train data are not told."""
+    """Return the groups of two samples or more without any train row; none if every group of the step lacks them."""
     by_group: dict[object, list[bool]] = {}
     for row in table:
         if row["group_index"] is not None:
             by_group.setdefault(group_key(row), []).append(bool(row["trained"]))
-    found = {key for key, trained in by_group.items() if len(trained) > 1 and not any(trained)}
-    return found if len(found) < len(by_group) else set()
+    untrained = {key for key, trained in by_group.items() if len(trained) > 1 and not any(trained)}
+    return untrained if len(untrained) < len(by_group) else set()

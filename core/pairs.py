@@ -108,7 +108,7 @@ def side(texts: Sequence[str]) -> Side:
 
 def document(found: Pair, words: bool) -> Record:
     """The samples, where they part, and a row for each two items that are the same or face each other."""
-    parting = found.comparison(words).difference.parting
+    parting = found.comparison(words).difference.first_difference
     return {
         "left": name_of(found.left.sample),
         "right": name_of(found.right.sample),

@@ -1,25 +1,25 @@
-"""pass@k: how likely one of k responses to a prompt succeeds, from the rewards of its group."""
+"""pass@k: the probability that one of k responses to a prompt succeeds, from the rewards of its group."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-# Rewards that say no more than right or wrong.
+# Rewards that mean wrong or right, nothing else.
 BINARY = (frozenset((0.0, 1.0)), frozenset((-1.0, 1.0)))
 
 
 def is_binary(rewards: Iterable[float | None]) -> bool:
-    """Whether the rewards of a step only tell success, which is a reward above 0, from failure.
+    """Whether each reward of a step is one of two values: failure, or success above 0.
 
-    Asked of a whole step: a group whose members all succeeded can't tell.
+    Pass the rewards of a whole step: those of a group may all be equal.
     """
-    found = {reward for reward in rewards if reward is not None}
-    return bool(found) and any(found <= values for values in BINARY)
+    values = {reward for reward in rewards if reward is not None}
+    return bool(values) and any(values <= pair for pair in BINARY)
 
 
 def pass_at(k: int, n: int, successes: int) -> float:
-    """The unbiased estimate of pass@k from n >= k responses: 1 - C(n - successes, k) / C(n, k).
+    """Return the unbiased estimate of pass@k from n >= k responses: 1 - C(n - successes, k) / C(n, k).
 
     Chen et al., "Evaluating Large Language Models Trained on Code" (2021), section 2.1.
     """
@@ -27,9 +27,9 @@ def pass_at(k: int, n: int, successes: int) -> float:
 
 
 def pass_rates(rewards: Sequence[float | None]) -> dict[int, float]:
-    """pass@k by k of a group with binary rewards: for the powers of two up to its size, and its size itself.
+    """Return pass@k by k for a group with binary rewards; k is each power of two up to its size, and its size.
 
-    A member without a reward is left out.
+    Samples without a reward are left out.
     """
     known = [reward for reward in rewards if reward is not None]
     successes = sum(reward > 0 for reward in known)

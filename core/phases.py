@@ -1,4 +1,4 @@
-"""What ran on which GPU when: phases of training and generation, resolved to lanes."""
+"""Phases of training and generation, assigned to lanes: one lane per GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dumptui.core.columns import Array, Columns, Field
 from dumptui.core.jsonl import Record
 
 STILL_OPEN = -1.0
-"""The `t1` of a phase that was running when it was written."""
+"""The `t1` of a phase that was still running when the record was written."""
 MANAGER, DERIVED, INITIALIZE = "rollout_manager", "derived", "initialize"
 FIELDS = (
     Field("name", "text"),
@@ -25,12 +25,14 @@ FIELDS = (
 
 
 class Lane(NamedTuple):
+    """A GPU of a node."""
+
     node: str
     gpu: int
 
 
 class Interval(NamedTuple):
-    """A phase on one lane, in seconds since the epoch. `open`: no end was written, `t1` is as far as it is known."""
+    """A phase on one lane, in seconds since the epoch. If `open`, no end was recorded and `t1` is an estimate."""
 
     node: str
     gpu: int
@@ -43,7 +45,7 @@ class Interval(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """An inference engine; `lanes` is empty for one that runs outside of the job's own GPUs."""
+    """An inference engine; `lanes` is empty for an engine outside the job's own GPUs."""
 
     addr: str
     worker_type: str
@@ -52,26 +54,26 @@ class Engine(NamedTuple):
 
     @property
     def host(self) -> str:
-        place = self.addr.rpartition("://")[2].partition("/")[0]
-        host = place.rpartition(":")[0] if not place.endswith("]") else place
-        return (host or place).strip("[]")
+        address = self.addr.rpartition("://")[2].partition("/")[0]
+        host = address.rpartition(":")[0] if not address.endswith("]") else address
+        return (host or address).strip("[]")
 
 
 class Topology(NamedTuple):
-    """The engines from `ts` until the next topology is written."""
+    """The engines from `ts` until the next topology."""
 
     ts: float
     engines: tuple[Engine, ...]
 
     def lanes(self, known: Iterable[Lane]) -> set[Lane]:
-        """Every lane an engine runs on; one that doesn't say has all `known` lanes of its host."""
+        """Return every lane of the engines; an engine without lanes counts as using all `known` lanes of its host."""
         hosts = {engine.host for engine in self.engines if not engine.lanes}
-        told = {lane for engine in self.engines for lane in engine.lanes}
-        return told | {lane for lane in known if lane.node in hosts}
+        recorded = {lane for engine in self.engines for lane in engine.lanes}
+        return recorded | {lane for lane in known if lane.node in hosts}
 
 
 def topology(record: Record) -> Topology:
-    """Raises one of MISFIT for a record that is none."""
+    """Return the topology of a record. Raises one of MISFIT for any other record."""
     return Topology(float(record["ts"]), tuple(_engine(engine) for engine in record["engines"]))
 
 
@@ -81,18 +83,18 @@ def _engine(record: Record) -> Engine:
 
 
 class Window(NamedTuple):
-    """A stretch of time; what only meets it at an end is outside."""
+    """An open time interval: a phase that only touches an end is outside."""
 
     start: float = -np.inf
     stop: float = np.inf
 
     def touches(self, t0: Any, t1: Any) -> Any:
-        """Of times or of arrays of times."""
+        """Whether [t0, t1] overlaps the window; takes numbers or arrays."""
         return (t0 < self.stop) & (t1 > self.start)
 
 
 class Attempt(NamedTuple):
-    """The run as it was started last, and the time of its newest data."""
+    """The latest start of the run, and the time of its newest data."""
 
     start: float | None
     newest: float
@@ -109,77 +111,79 @@ def lanes(
     window: Window = EVER,
     initialize: bool = True,
 ) -> list[Interval]:
-    """Phases (of FIELDS) in a window by lane and start.
+    """Return the phases (of FIELDS) in a window, ordered by lane and start.
 
-    With `initialize`, each lane has a phase of that name from the attempt's start to its first phase, for which all
-    phases from then on must be given.
+    With `initialize`, each lane also gets a phase of that name from the attempt's start to its first phase; `phases`
+    must then hold all phases since the attempt's start.
 
-    A phase of training is on the GPUs it names; one of the rollout manager, which has none, on those of every engine
-    while its topology holds.
+    A training phase runs on the GPUs that it names. A phase of the rollout manager names none: it is shown on the GPUs
+    of all engines of the topology at that time.
     """
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     windows = list(_windows(topologies, known))
     for phase in settled(phases, attempt, EVER if initialize else window):
         if phase["role"] == MANAGER:
-            found.extend(_on_engines(phase, windows))
+            intervals.extend(_on_engines(phase, windows))
         else:
-            found.extend(_interval(phase, Lane(phase["node"], gpu), phase["t0"], phase["t1"]) for gpu in phase["gpus"])
+            intervals.extend(
+                _interval(phase, Lane(phase["node"], gpu), phase["t0"], phase["t1"]) for gpu in phase["gpus"]
+            )
     if initialize and attempt.start is not None:
-        found += _initialize(found, attempt.start)
-    touching = (one for one in found if window.touches(one.t0, one.t1))
-    return sorted(touching, key=lambda one: (one.node, one.gpu, one.t0))
+        intervals += _initialize(intervals, attempt.start)
+    touching = (interval for interval in intervals if window.touches(interval.t0, interval.t1))
+    return sorted(touching, key=lambda interval: (interval.node, interval.gpu, interval.t0))
 
 
 def settled(phases: Columns, attempt: Attempt, window: Window) -> Iterator[Record]:
-    """Each phase that touches the window, once, in the order written, with an end.
+    """Yield each phase that overlaps the window once, in the order written, with an end.
 
-    The mark of an open phase gives way to the record of its end. One that has none runs to the newest data; if it
-    began before the attempt it died with its process: it ends when the attempt starts, or when its rank begins a
-    phase of that name again, whichever is first. Both are `open`.
+    The record of a phase's end replaces that of its start. A phase without a recorded end is `open`: it ends with the
+    newest data, or, if it began before the attempt, when the attempt starts. In both cases it ends earlier if its rank
+    begins a phase of the same name again.
     """
     if not len(phases):
         return
     is_open = phases["t1"] == STILL_OPEN
     kinds = [phases[name] for name in ("name", "gpus", "rank", "node")]
-    order = np.lexsort((is_open, phases["t0"], *kinds))  # of equal ones, the mark comes behind the end
+    order = np.lexsort((is_open, phases["t0"], *kinds))  # among equals, the open record sorts after the ended one
     order = order[~(is_open[order] & _same_as_last(order, phases["t0"], *kinds))]
     ends = np.maximum(np.where(is_open, _latest_ends(phases, order, kinds, attempt), phases["t1"]), phases["t0"])
-    kept = np.sort(order[window.touches(phases["t0"], ends)[order]])
-    rows = phases.where(kept).rows()
-    for row, end, still_open in zip(rows, ends[kept].tolist(), is_open[kept].tolist(), strict=True):
+    rows = np.sort(order[window.touches(phases["t0"], ends)[order]])
+    records = phases.where(rows).rows()
+    for row, end, still_open in zip(records, ends[rows].tolist(), is_open[rows].tolist(), strict=True):
         yield row | {"t1": end, "open": still_open}
 
 
 def _latest_ends(phases: Columns, order: Array, kinds: list[Array], attempt: Attempt) -> Array:
-    """When each phase has ended at the latest; `order` is by rank, name and start."""
+    """Return the latest possible end of each phase; `order` sorts by node, rank, GPUs, name and start."""
     ends = np.full(len(phases), attempt.newest)
     if attempt.start is not None:
         ends[phases["t0"] < attempt.start] = attempt.start
-    again = _same_as_last(order, *kinds)[1:]
-    before, after = order[:-1][again], order[1:][again]
-    ends[before] = np.minimum(ends[before], phases["t0"][after])
+    repeats = _same_as_last(order, *kinds)[1:]
+    earlier, later = order[:-1][repeats], order[1:][repeats]
+    ends[earlier] = np.minimum(ends[earlier], phases["t0"][later])
     return ends
 
 
 def _same_as_last(order: Array, *columns: Array) -> Array:
-    """Of each row in that order, whether all columns are as in the row before it."""
+    """Return, for each row in that order, whether all columns equal those of the row before."""
     same = np.zeros(len(order), bool)
     same[1:] = np.logical_and.reduce([column[order][1:] == column[order][:-1] for column in columns])
     return same
 
 
 def _windows(topologies: Sequence[Topology], known: Collection[Lane]) -> Iterator[tuple[float, float, list[Lane]]]:
-    ordered = sorted(topologies, key=lambda one: one.ts)
-    stops = [one.ts for one in ordered[1:]] + [np.inf]
-    for one, stop in zip(ordered, stops, strict=False):
-        yield one.ts, stop, sorted(one.lanes(known))
+    ordered = sorted(topologies, key=lambda topology: topology.ts)
+    stops = [topology.ts for topology in ordered[1:]] + [np.inf]
+    for topology, stop in zip(ordered, stops, strict=False):
+        yield topology.ts, stop, sorted(topology.lanes(known))
 
 
 def _on_engines(phase: Record, windows: Iterable[tuple[float, float, list[Lane]]]) -> Iterator[Interval]:
-    for start, stop, covered in windows:
+    for start, stop, engine_lanes in windows:
         t0, t1 = max(phase["t0"], start), min(phase["t1"], stop)
         if t0 < t1:
-            yield from (_interval(phase, lane, t0, t1) for lane in covered)
+            yield from (_interval(phase, lane, t0, t1) for lane in engine_lanes)
 
 
 def _interval(phase: Record, lane: Lane, t0: float, t1: float) -> Interval:
@@ -188,10 +192,10 @@ def _interval(phase: Record, lane: Lane, t0: float, t1: float) -> Interval:
 
 
 def _initialize(intervals: Iterable[Interval], start: float) -> list[Interval]:
-    """Loading models and starting engines is timed by nobody; phases of an earlier attempt are not of this one."""
+    """Return each lane's phase before its first recorded one: no record times the loading of models and engines."""
     first: dict[Lane, float] = {}
-    for one in intervals:
-        if one.t0 >= start:
-            lane = Lane(one.node, one.gpu)
-            first[lane] = min(one.t0, first.get(lane, one.t0))
+    for interval in intervals:
+        if interval.t0 >= start:
+            lane = Lane(interval.node, interval.gpu)
+            first[lane] = min(interval.t0, first.get(lane, interval.t0))
     return [Interval(*lane, -1, DERIVED, INITIALIZE, start, t0) for lane, t0 in first.items() if t0 > start]

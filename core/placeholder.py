@@ -1,4 +1,4 @@
-"""What stands for an object of the dump whose class is not known here."""
+"""Placeholders for objects of a dump whose class dumptui does not know."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class _Named(type):
 
 
 class Placeholder(metaclass=_Named):
-    """Runs nothing, keeps what the pickle says about the object.
+    """An object of an unknown class: it keeps what the pickle holds for the object and runs none of its code.
 
-    A class or function that the pickle only names is a subclass of this one, not an instance.
+    A class or function that the pickle names is a subclass of this one, not an instance.
     """
 
     qualified_name = "object"
-    """Module and name as in the pickle: any text. `repr()` is short and printable."""
+    """Module and name from the pickle, which may be any text; `repr()` is short and printable."""
     args: tuple[object, ...]
     state: object
-    """A dict of attributes for most classes, those with `__slots__` included."""
+    """For most classes a dict of attributes, including those of `__slots__`."""
     items: list[Any]
     """Elements of a list or set subclass, (key, value) pairs of a dict subclass."""
 
@@ -41,7 +41,7 @@ class Placeholder(metaclass=_Named):
     def __repr__(self) -> str:
         return repr(type(self))
 
-    # What the opcodes BUILD, REDUCE, APPENDS, ADDITEMS and SETITEMS call.
+    # The opcodes BUILD, REDUCE, APPENDS, ADDITEMS and SETITEMS call these methods.
 
     def __setstate__(self, state: object) -> None:
         if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
@@ -51,7 +51,7 @@ class Placeholder(metaclass=_Named):
         self.state = state
 
     def __call__(self, *args: object) -> Placeholder:
-        """A function the file made (a partial, a bound method) and calls."""
+        """Stand for the result of a callable that the pickle creates (a partial, a bound method) and calls."""
         return type(self)(*self.args, *args)
 
     def append(self, item: object) -> None:
@@ -64,7 +64,7 @@ class Placeholder(metaclass=_Named):
 
 
 def placeholder_class(qualified_name: str) -> type[Placeholder]:
-    # A fixed class name: the file's may hold characters that type() refuses.
+    # The class name is fixed: type() refuses some characters that the pickle's name may hold.
     return cast(type[Placeholder], _Named("Placeholder", (Placeholder,), {"qualified_name": qualified_name}))
 
 

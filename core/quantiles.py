@@ -1,4 +1,4 @@
-"""Exact quantiles of values that come in parts, of which never more than one is sorted in one go."""
+"""Exact quantiles of values that are added in parts; each part is sorted by itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dumptui.core.context_parallel import Array
 
 
 class Quantiles:
-    """Of the finite ones, of which there are `count`."""
+    """Quantiles of the finite values added so far; `count` is their number."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -23,22 +23,22 @@ class Quantiles:
         if len(finite):
             self._parts.append(finite)
 
-    def at(self, percent: float) -> float:
-        """As np.percentile has it: between two values in proportion."""
+    def percentile(self, percent: float) -> float:
+        """Return what np.percentile returns: linear interpolation between two values."""
         rank = percent / 100 * (self.count - 1)
         low = self._nth(int(rank))
         return low if rank == int(rank) else low + (self._nth(int(rank) + 1) - low) * (rank - int(rank))
 
     def counts(self, edges: npt.NDArray[np.float64]) -> list[int]:
-        """How many values lie between two edges each, the lower one included; what lies beyond, in the outermost."""
+        """Return the number of values in each bin [edge, next edge); values outside count in the first or last bin."""
         below = np.sum([part.searchsorted(edges[1:-1]) for part in self._parts], axis=0).tolist()
         return [high - low for low, high in pairwise([0, *below, self.count])]
 
     def _nth(self, rank: int) -> float:
-        """The value that `rank` values stand before, found by halving what may hold it in the widest part."""
+        """Return the value that `rank` values precede in sorted order, by bisection of the widest remaining part."""
         first, last = [0] * len(self._parts), [len(part) for part in self._parts]
         while True:
-            widest = max(range(len(first)), key=lambda at: last[at] - first[at])
+            widest = max(range(len(first)), key=lambda part: last[part] - first[part])
             pivot = self._parts[widest][(first[widest] + last[widest]) // 2]
             below = [int(part.searchsorted(pivot)) for part in self._parts]
             if rank < sum(below):

@@ -1,8 +1,8 @@
-"""The rows of the tables: also for what only shows them, which must not wait for numpy to be imported."""
+"""The type of a table's rows, in a module of its own: the first screen uses it and must not import numpy."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 Record: TypeAlias = dict[str, object]
-"""A row by its columns; None where a column has no value."""
+"""The values of a row by column name; None where a column has no value."""

@@ -1,7 +1,7 @@
-"""Searching what samples say by a regular expression: prompts, responses and messages.
+"""Search in the texts of samples - prompts, responses and messages - by a regular expression.
 
-Patterns are Rust's, by way of polars: whatever they are, they take time in proportion to the text, and other threads
-run meanwhile. Python's `re` does neither. The price is that there is no look-around and no back-reference.
+Patterns are Rust's, through polars: any pattern takes time proportional to the text, and other threads run meanwhile.
+Python's `re` offers neither. The price is that look-around and back-references are not supported.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from dumptui.core.sample import OnRead, Sample, read_rollout
 from dumptui.core.sidecar import Sidecar, choose
 
 AROUND = 300  # bytes of text kept on each side of a hit
-DEEPEST = 20  # levels of nesting in which texts are looked for
+DEEPEST = 20  # levels of nesting that are searched for texts
 UNSAID = {"role", "type", "id", "tool_call_id"}
-"""Entries of messages that name things and say nothing."""
+"""Entries of messages that hold identifiers, not text."""
 
 
 class Passage(NamedTuple):
-    """`part` says where a text stands: prompt, response or messages."""
+    """A text of a sample. `part` says where it comes from: prompt, response or messages."""
 
     part: str
     text: str
 
 
 class Hit(NamedTuple):
-    """The first place of a sample where the pattern is found."""
+    """The first match of a pattern in a sample, with up to AROUND bytes of the text on each side."""
 
     part: str
     before: str
-    found: str
+    match: str
     after: str
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises DumpError for what is no pattern, saying why."""
+    """Raise DumpError, with the reason, for a pattern that can't be compiled."""
     need_polars("search")
     import polars as pl
 
     try:
         pl.Series([""]).str.contains(encodable(pattern))
     except pl.exceptions.PolarsError as error:
-        raise DumpError("search", f"the pattern can't be read: {reason(str(error))}") from None
+        raise DumpError("search", f"the pattern can't be parsed: {reason(str(error))}") from None
 
 
 def reason(problem: str) -> str:
-    """The regex engine's own sentence."""
+    """Return the regex engine's own explanation."""
     if "size limit" in problem:
-        return "its repetitions unfold to more than 10 MB"
+        return "its repetitions expand to more than 10 MB"
     return problem.split("error: ")[-1].split("\n")[0]
 
 
@@ -61,7 +61,7 @@ def reason(problem: str) -> str:
 
 
 def read_passages(files: StepFiles, on_read: OnRead | None = None) -> list[list[Passage]]:
-    """The texts of each sample of a step, of which only the rollout file is read. Raises DumpError."""
+    """Return the texts of each sample of a step; reads the rollout and trajectory files only. Raises DumpError."""
     if files.rollout is None:
         raise DumpError(str(files.key), "has no rollout file")
     key = files.key
@@ -70,14 +70,14 @@ def read_passages(files: StepFiles, on_read: OnRead | None = None) -> list[list[
 
 
 def passages_of(files: StepFiles, samples: Sequence[Sample]) -> list[list[Passage]]:
-    """`samples` are those of the step, to which its trajectory file has messages."""
+    """Return the texts of each of `samples`, with the messages that the step's trajectory file has for them."""
     messages = [sample.metadata.get("messages") for sample in samples]
     recorded = read_recorded(files, samples)
     return [passages(sample, both) for sample, *both in zip(samples, messages, recorded, strict=True)]
 
 
 def read_recorded(files: StepFiles, samples: Sequence[Sample]) -> list[object]:
-    """The messages of each sample in the trajectory file, None where it has none."""
+    """Return the messages of each sample in the trajectory file, None where it has none."""
     if files.trajectory is None:
         return [None] * len(samples)
     siblings: dict[int | None, list[Sample]] = {}
@@ -86,55 +86,55 @@ def read_recorded(files: StepFiles, samples: Sequence[Sample]) -> list[object]:
     try:
         sidecar = Sidecar.scan(files.trajectory.path)
         rows = {index: sidecar.rows(index) for index in siblings}
-    except DumpError:  # which the Health pane tells; the rollout file says most of it again
+    except DumpError:  # Health reports it; the rollout file repeats most of the text
         return [None] * len(samples)
-    found = [choose(rows[sample.index], siblings[sample.index], sample)[0] for sample in samples]
-    return [None if row is None else row.get("messages") for row in found]
+    chosen = [choose(rows[sample.index], siblings[sample.index], sample)[0] for sample in samples]
+    return [None if row is None else row.get("messages") for row in chosen]
 
 
 def passages(sample: Sample, messages: object) -> list[Passage]:
-    """Each text once, under the first part that has it."""
-    found: dict[str, str] = {}
+    """Return each text once, under the first part that has it."""
+    parts: dict[str, str] = {}
     for part, value in (("prompt", sample.prompt), ("response", sample.response), ("messages", messages)):
         for text in texts(value):
-            found.setdefault(text, part)
-    return [Passage(part, text) for text, part in found.items()]
+            parts.setdefault(text, part)
+    return [Passage(part, text) for text, part in parts.items()]
 
 
 def texts(value: object, depth: int = 0) -> Iterator[str]:
-    """Every text in lists and mappings, but for roles, identities and encoded media."""
+    """Yield every text in nested lists and mappings, except roles, identifiers and encoded media."""
     if isinstance(value, str):
         if value and not value.startswith("data:"):
             yield value
     elif isinstance(value, Mapping) and depth < DEEPEST:
-        for key, one in value.items():
+        for key, entry in value.items():
             if key not in UNSAID:
-                yield from texts(one, depth + 1)
+                yield from texts(entry, depth + 1)
     elif isinstance(value, (list, tuple)) and depth < DEEPEST:
-        for one in value:
-            yield from texts(one, depth + 1)
+        for entry in value:
+            yield from texts(entry, depth + 1)
 
 
 # Finding --------------------------------------------------------------------------------------------------------
 
 
 def first_hit(passages: Sequence[Passage], pattern: str) -> Hit | None:
-    """`pattern` is one that `check_pattern` lets through."""
+    """Return the first match in the first passage that has one. `pattern` must have passed `check_pattern`."""
     import polars as pl
 
     if not passages:
         return None
     series = pl.Series([encodable(passage.text) for passage in passages], dtype=pl.String)
-    there = series.str.contains(encodable(pattern)).arg_true()
-    if not len(there):
+    matching = series.str.contains(encodable(pattern)).arg_true()
+    if not len(matching):
         return None
-    at = int(there[0])
-    one = series[at : at + 1]
-    start, found = one.str.find(encodable(pattern))[0], one.str.extract(encodable(pattern), 0)[0]
-    return cut_out(passages[at].part, one[0].encode(), start, found)
+    position = int(matching[0])
+    text = series[position : position + 1]
+    start, match = text.str.find(encodable(pattern))[0], text.str.extract(encodable(pattern), 0)[0]
+    return cut_out(passages[position].part, text[0].encode(), start, match)
 
 
-def cut_out(part: str, text: bytes, start: int, found: str) -> Hit:
-    end = start + len(found.encode())
+def cut_out(part: str, text: bytes, start: int, match: str) -> Hit:
+    end = start + len(match.encode())
     before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
-    return Hit(part, before.decode("utf-8", "ignore"), found, after.decode("utf-8", "ignore"))
+    return Hit(part, before.decode("utf-8", "ignore"), match, after.decode("utf-8", "ignore"))

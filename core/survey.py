@@ -53,7 +53,7 @@ def surveying(step: Step, name: str) -> Iterator[Survey | None]:
         yield None
     owner, token, value = (np.concatenate(column) for column in zip(*worst, strict=True))
     kept = order(name, value, MOST_WORST)
-    span = (values.at(TAILS[0]), values.at(TAILS[1])) if values.count else (0.0, 0.0)
+    span = (values.percentile(TAILS[0]), values.percentile(TAILS[1])) if values.count else (0.0, 0.0)
     yield Survey(span, owner[kept], token[kept], value[kept])
 
 

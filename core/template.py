@@ -1,7 +1,7 @@
-"""Chat templates: the messages of a text in which delimiters stand around each of them.
+"""Chat templates: splitting a text into messages by the delimiters around them.
 
 The delimiters are those of the models' public `chat_template`s. A text that isn't clean (a delimiter within a message,
-words between two messages, a message that nobody ended) is not split at all: what its template meant can't be told.
+words between two messages, a message without an end) is not split at all: its messages would be guesses.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 _UNSAID = re.compile(r"\s*(?:<think>)?\s*(?:</think>)?\s*")
-"""What templates put behind the last opening, so that the model goes on from there."""
+"""Text that templates add after the last opening, as the start of the model's answer."""
 _ROLE = r"(?P<role>[^\n<>|]{1,64})"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A message where it stands in a text: `before + content + after` is all of it, delimiters included."""
+    """A message of a text; `before` and `after` are its delimiters: `before + content + after` is the whole part."""
 
     role: str
     before: str
@@ -32,24 +32,27 @@ class Section:
 
 @dataclass
 class _Bounds:
-    """A message from `start` on, of which [said, end) is the content; `end` is None as long as it is open."""
+    """A message that begins at `start`, with content [content_start, end); `end` is None while it is open."""
 
     role: str
     start: int
-    said: int
+    content_start: int
     end: int | None = None
 
     def section(self, text: str, stop: int) -> Section:
-        return Section(self.role, text[self.start : self.said], text[self.said : self.end], text[self.end : stop])
+        return Section(
+            self.role, text[self.start : self.content_start], text[self.content_start : self.end], text[self.end : stop]
+        )
 
 
 @dataclass(frozen=True)
 class Template:
-    """Delimiters as regular expressions, which begin by `<` or `[`; their group `role` is a key of `roles` or a role.
+    """A chat template: delimiters as regular expressions, each beginning with `<` or `[`.
 
-    An opening stands where no message is open, a turning ends one message and opens the next. `stray` are parts of
-    delimiters, which no message may hold. In an `unclosed` template the next opening may be all that ends a message, so
-    that only two of one role in a row tell that something is wrong.
+    Their group `role` is a role or a key of `roles`. An opening starts a message where none is open; a turning ends one
+    message and opens the next. `first` may precede the first message. `stray` matches parts of delimiters, which no
+    message may contain. In an `unclosed` template the next opening may end a message; there, only two messages of one
+    role in a row show that a text isn't clean.
     """
 
     name: str
@@ -58,72 +61,73 @@ class Template:
     turning: str = "(?!)(?P<role>)"
     stray: str = "(?!)"
     first: str = ""
-    """What may stand before the first message."""
     roles: Mapping[str, str] = field(default_factory=dict)
     unclosed: bool = False
 
     @cached_property
     def _marks(self) -> re.Pattern[str]:
         turning = self.turning.replace("(?P<role>", "(?P<next>")
-        some = f"(?P<opening>{self.opening})|(?P<closing>{self.closing})|(?P<turning>{turning})|(?P<stray>{self.stray})"
-        return re.compile(rf"(?=[<\[])(?:{some})")  # to look there first takes a quarter of the time
+        kinds = (
+            f"(?P<opening>{self.opening})|(?P<closing>{self.closing})|(?P<turning>{turning})|(?P<stray>{self.stray})"
+        )
+        return re.compile(rf"(?=[<\[])(?:{kinds})")  # the look-ahead makes it 4 times as fast
 
     @cached_property
     def _beginning(self) -> re.Pattern[str]:
         return re.compile(rf"(?:{self.first})\s*(?={self.opening})")
 
-    def split(self, text: str, *, goes_on: bool = False) -> list[Section]:
-        """The messages of a text that is all template, else none; their texts in a row are the text.
+    def split(self, text: str, *, continued: bool = False) -> list[Section]:
+        """Return the messages of a text, none if the text is not clean; joined, their texts are the text.
 
-        A text that `goes_on` begins within a message of the assistant and may end within any.
+        With `continued`, the text begins within a message of the assistant and may end within any message.
         """
         beginning = self._beginning.match(text)
-        if not goes_on and beginning is None:
+        if not continued and beginning is None:
             return []
-        bounds = [_Bounds("assistant", 0, 0)] if goes_on else []
-        if not self._scan(text, bounds) or not self._end(text, bounds, goes_on):
+        bounds = [_Bounds("assistant", 0, 0)] if continued else []
+        if not self._scan(text, bounds) or not self._end(text, bounds, continued):
             return []
-        stops = [*(one.start for one in bounds[1:]), len(text)]
-        sections = [one.section(text, stop) for one, stop in zip(bounds, stops, strict=True)]
-        return [one for one in sections if one.text]
+        stops = [*(bound.start for bound in bounds[1:]), len(text)]
+        sections = [bound.section(text, stop) for bound, stop in zip(bounds, stops, strict=True)]
+        return [section for section in sections if section.text]
 
     def _scan(self, text: str, bounds: list[_Bounds]) -> bool:
-        """Find where messages begin and end; whether the text is clean."""
-        at = 0 if bounds else self._beginning.match(text).end()  # type: ignore[union-attr]
-        for mark in self._marks.finditer(text, at):
+        """Append the bounds of each message; return whether the text is clean."""
+        position = 0 if bounds else self._beginning.match(text).end()  # type: ignore[union-attr]
+        for mark in self._marks.finditer(text, position):
             last = bounds[-1] if bounds and bounds[-1].end is None else None
             role = self._role(mark)
-            if self._is_wrong(mark, last, role) or (last is None and text[at : mark.start()].strip()):
+            if self._is_wrong(mark, last, role) or (last is None and text[position : mark.start()].strip()):
                 return False
             if last is not None:
                 last.end = mark.start()
             if role:
                 bounds.append(_Bounds(role, mark.start() if bounds else 0, mark.end()))
-            at = mark.end()
-        return bounds[-1].end is None or not text[at:].strip()
+            position = mark.end()
+        return bounds[-1].end is None or not text[position:].strip()
 
     def _role(self, mark: re.Match[str]) -> str:
-        """Of the message that begins here, if one does."""
+        """Return the role of the message that begins at a mark, or an empty text."""
         word = mark["role"] or mark["next"] or ""
         return self.roles.get(word, word)
 
     def _is_wrong(self, mark: re.Match[str], last: _Bounds | None, role: str) -> bool:
-        """Whether a mark can't stand here, `last` being the message that is open."""
+        """Whether a mark is not allowed at its position; `last` is the message that is open."""
         if mark["stray"] is not None:
             return True
         if mark["opening"] is not None:
             return last is not None and (not self.unclosed or last.role == role)
         return last is None or last.role == role
 
-    def _end(self, text: str, bounds: list[_Bounds], goes_on: bool) -> bool:
-        """A last message that is open ends with the text, if it may; one that says nothing is left to those before."""
+    def _end(self, text: str, bounds: list[_Bounds], continued: bool) -> bool:
+        """End the last message with the text; return whether it may. An empty one becomes part of the previous one."""
         last = bounds[-1]
         if last.end is not None:
             return True
-        if len(bounds) > 1 and _UNSAID.fullmatch(text, last.said):
+        if len(bounds) > 1 and _UNSAID.fullmatch(text, last.content_start):
             bounds.pop()
         last.end = len(text)
-        return last.role == "assistant" or goes_on or self.unclosed or last is not bounds[-1]
+        return last.role == "assistant" or continued or self.unclosed or last is not bounds[-1]
 
 
 TEMPLATES: Sequence[Template] = (
@@ -165,7 +169,7 @@ TEMPLATES: Sequence[Template] = (
         unclosed=True,
     ),
     Template(
-        "DeepSeek",  # whose system prompt stands right behind the mark that begins the text
+        "DeepSeek",  # its system prompt directly follows the mark that begins the text
         opening=r"(?:<｜tool▁outputs▁begin｜>)?"
         r"<｜(?P<role>User|Assistant|tool▁output▁begin|begin▁of▁sentence(?=｜>[^｜]+<｜User))｜>",
         closing=r"<｜end▁of▁sentence｜>|<｜tool▁output▁end｜>(?=\s*<｜tool▁output▁begin)",
@@ -192,5 +196,5 @@ TEMPLATES: Sequence[Template] = (
 
 
 def find_template(text: str) -> Template | None:
-    """The template that the messages of a text stand in."""
+    """Return the first template that splits a text into messages."""
     return next((template for template in TEMPLATES if template.split(text)), None)

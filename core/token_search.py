@@ -1,4 +1,4 @@
-"""Finding a pattern in the text of tokens, also where a match begins in one token and ends in another."""
+"""Search in the text of tokens, where a match may begin in one token and end in another."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dumptui.core.filter_words import encodable
 from dumptui.core.search import check_pattern
 from dumptui.core.tokens import CONTINUES
 
-# Around each match, so that polars tells where it was. No text holds these two: Unicode keeps them for such use.
+# Markers around each match, which show where polars found it. Unicode reserves both: no text holds them.
 OPEN, CLOSE = "\ufdd0", "\ufdd1"
 
 
 def find(texts: Sequence[str], pattern: str) -> list[range]:
-    """The tokens of each match of a regular expression over the joined `texts`, in order; empty matches don't count.
+    """Return the range of token positions of each match of a regular expression in the joined `texts`, in order.
 
-    A character that several tokens make up counts once, and belongs to them all. Raises DumpError for what is no
-    pattern.
+    Empty matches are left out. A character spread over several tokens belongs to all of them. Raises DumpError for a
+    pattern that can't be compiled.
     """
     widths = [0 if text == CONTINUES else len(text) for text in texts]
     whole = "".join("" if text == CONTINUES else text for text in texts)
@@ -35,18 +35,18 @@ def find(texts: Sequence[str], pattern: str) -> list[range]:
 
 
 def matches(text: str, pattern: str) -> list[tuple[int, int]]:
-    """Start and end of every match that is not empty."""
+    """Return start and end of every match that is not empty."""
     import polars as pl
 
     check_pattern(pattern)
     safe = encodable(text).replace(OPEN, "\ufffd").replace(CLOSE, "\ufffd")
     (marked,) = pl.Series([safe]).str.replace_all(encodable(pattern), f"{OPEN}${{0}}{CLOSE}")
-    found, at = [], 0
+    spans, position = [], 0
     before, *rest = marked.split(OPEN)
-    at += len(before)
+    position += len(before)
     for piece in rest:
         match, _, between = piece.partition(CLOSE)
         if match:
-            found.append((at, at + len(match)))
-        at += len(match) + len(between)
-    return found
+            spans.append((position, position + len(match)))
+        position += len(match) + len(between)
+    return spans

@@ -1,7 +1,7 @@
-"""The float32 mean as torch's CPU kernel rounds it.
+"""The float32 mean with the rounding of torch's CPU kernel.
 
-`torch.std` measures the spread around this mean, so values that are all equal show the residue of its sum, 1e-7 or so,
-instead of 0. The dashboard's `adv_std` is that number; ours is computed alike, so that the two can be compared.
+`torch.std` measures the deviation from this mean, so for equal values it returns the rounding residue of the sum, some
+1e-7, instead of 0. The dashboard's `adv_std` is that number; this module reproduces it, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 from dumptui.core.context_parallel import Array
 
 _LANES = 8  # floats of an AVX2 register
-_ROWS = 4  # registers summed side by side
-_LEVELS = 4  # partial sums of partial sums
+_ROWS = 4  # registers summed in parallel
+_LEVELS = 4  # of nested partial sums
 
 
 def torch_mean(values: Array) -> np.float32:
-    """Mean of a flat, non-empty float32 array."""
+    """Return the mean of a flat, non-empty float32 array."""
     width = _LANES if len(values) >= _LANES else 1
     registers = len(values) // width
     vectors = values[: registers * width].reshape(registers, width)
@@ -28,7 +28,7 @@ def torch_mean(values: Array) -> np.float32:
 
 
 def _cascade(rows: Array) -> Array:
-    """Sum over the first axis in blocks, blocks of blocks and so on; what fills no block of a level stays there."""
+    """Sum over the first axis in nested blocks; rows that do not fill a block are summed at their level."""
     power = max(4, int(np.ceil(np.log2(max(len(rows), 1)))) // _LEVELS)
     step = 1 << power
     levels = []
@@ -40,6 +40,6 @@ def _cascade(rows: Array) -> Array:
 
 
 def _in_order(rows: Array) -> Array:
-    """Sum over the first axis from first to last; numpy's own sum adds in pairs."""
+    """Sum over the first axis from first to last; numpy's own sum adds pairwise."""
     total: Array = np.add.accumulate(rows)[-1] if len(rows) else np.zeros(rows.shape[1:], np.float32)
     return total

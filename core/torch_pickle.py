@@ -1,6 +1,6 @@
-"""Tensors of torch as a pickle holds them: what torch's rebuild functions are replaced with.
+"""Tensors of torch in a pickle: the replacements for torch's rebuild functions.
 
-Sparse, quantized, nested and meta tensors have rebuild functions of their own, which stay placeholders.
+The rebuild functions of sparse, quantized, nested and meta tensors stay placeholders.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def rebuild_tensor(
     if not isinstance(storage, Tensor):
         return placeholder("torch.Tensor", storage, offset, shape, stride)
     if shape == storage.shape and stride == (1,) and offset == 0 and not metadata:
-        return storage  # nearly every tensor of a dump: half the time of opening a file of small ones
+        return storage  # nearly every tensor of a dump: halves the time to open a file of small tensors
     return _view(storage, storage.dtype, offset, shape, stride, metadata)
 
 
@@ -54,7 +54,7 @@ def rebuild_tensor_v3(
     dtype: object,
     metadata: object = None,
 ) -> Tensor | Placeholder:
-    """For the dtypes without a storage class (float8, uint16...): the storage is of bytes."""
+    """Rebuild a tensor of a dtype without a storage class (float8, uint16...): its storage holds bytes."""
     name = dtype.removeprefix("torch.") if isinstance(dtype, str) else ""
     if isinstance(storage, Tensor) and is_known(name):
         return _view(storage, name, offset, shape, stride, metadata)

@@ -19,7 +19,7 @@ from dumptui.core.messages import Part, parts_of, pretty, split_blocks
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sidecar import Sidecar
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.turns import Where, joined
+from dumptui.core.turns import Where, join_texts
 from dumptui.tui.panes.samples import prompt_text
 from tests.reading import read
 from tests.screen import run
@@ -29,10 +29,10 @@ WORDS = {"role": "user", "content": "how many?"}
 
 
 def talk(run: Path, position: int = 0, step: int = 0, *, evaluation: bool = False) -> Conversation:
-    joined = read(run, step, evaluation=evaluation)
+    join_texts = read(run, step, evaluation=evaluation)
     tokenizer = Run.open(run).tokenizer
     vocabulary = Vocabulary.load(tokenizer) if tokenizer.exists() else None
-    return read_conversation(joined, joined.samples[position], open_sidecar(joined), vocabulary)
+    return read_conversation(join_texts, join_texts.samples[position], open_sidecar(join_texts), vocabulary)
 
 
 def row(index: int | None, *messages: Any, **more: Any) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def test_prompt_and_response_are_split_by_their_template(tmp_path: Path, recorde
         at = message.where.stop
         if recorded != "messages" or message.position > 1:
             whole = message.before + message.dumped["content"] + message.after
-            assert whole == joined(texts[message.where.start : at])
+            assert whole == join_texts(texts[message.where.start : at])
         assert all(found.at_token(token) is message for token in range(message.where.start, at))
     assert at == one.total_length
 

@@ -1,4 +1,4 @@
-"""Filters: which records fulfil an expression, and what is said of one that can't be read."""
+"""Filters: which records match, and the sentence for a filter that can't be parsed."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_records_found(expression: str, found: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "sentence"),
     [
-        ("rewrd > 1", "there is no column rewrd: did you mean reward?"),
-        ("len > 1", "there is no column len: what the screen calls so is response_length"),
-        ("status == completed", "there is no column completed, and a text stands in quotes"),
+        ("rewrd > 1", "unknown column rewrd: did you mean reward?"),
+        ("max | worst", "unknown column max (quote text: 'max')"),
+        ("status == completed", "unknown column completed (quote text: 'completed')"),
         ("reward >", "a value is missing at the end"),
         ("", "a value is missing at the end"),
         ("reward > > 1", "a value is missing before >"),
@@ -66,25 +66,43 @@ def test_records_found(expression: str, found: list[int]) -> None:
         ("(reward > 1", "a ) is missing at the end"),
         ("reward > 1)", "a ) has no ( before it"),
         ("0 < reward < 1", "two comparisons in a row: write 0 < x and x < 1"),
-        ("status == 'a", "' begins a text that has no end"),
-        ("reward == 1; drop", "; means nothing in a filter"),
-        ("reward is 1", "behind is stands null, nan, true or false"),
-        ("reward + 1 is nan", "only a column alone can be asked whether it is nan"),
-        ("(1 == null)", "only a column alone can be asked whether it is null"),
-        ("null", "nothing can be compared with null but a column: write column is null"),
-        ("group in 3", "behind in stand values in parentheses, such as (1, 2)"),
+        ("status == 'a", "' starts a text that is not closed"),
+        ("reward == 1; drop", "; has no meaning in a filter"),
+        ("reward is 1", "expected null, nan, true or false after is"),
+        ("reward + 1 is nan", "only a single column can be tested for nan"),
+        ("(1 == null)", "only a single column can be tested for null"),
+        ("null", "only a column can be compared with null: write column is null"),
+        ("group in 3", "expected a list after in, such as (1, 2)"),
         ("group in ()", "a value is missing before )"),
-        ("reward", "it gives a number, not yes or no: compare it with something"),
-        ("status == 1", "its parts don't fit together: status is a text"),
-        ("status ~ '('", "the pattern can't be read: unclosed group"),
-        ("abs(reward, 1) > 1", "it can't be read: a function has too few or too many values"),
-        ("reward > 1" + " " * 1000, "it is longer than 1000 characters"),
+        ("reward", "the result is a number, not yes or no: compare it with something"),
+        ("status == 1", "the types don't match: status is text"),
+        ("status ~ '('", "the pattern can't be parsed: unclosed group"),
+        ("abs(reward, 1) > 1", "can't be parsed: a function has too few or too many arguments"),
+        ("reward > 1" + " " * 1000, "longer than 1000 characters"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(expression: str, said: str) -> None:
+def test_a_wrong_filter_is_explained_in_one_sentence(expression: str, sentence: str) -> None:
     with pytest.raises(DumpError) as error:
-        select(RECORDS, expression, {"len": "response_length"})
-    assert error.value.problem == said
+        select(RECORDS, expression)
+    assert error.value.problem == sentence
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("w > 1", [0, 2]),
+        ("W is null", [1]),
+        ("|Δ| > 1 and reward == 0", [0]),
+        ("max |Δ| == 3|truncated", [0, 1]),
+        ("not (MAX  |δ| == 3)", [2]),
+        ("group == max(group)", [2]),
+        ("reward == 1", [2]),
+        ("status == '|Δ|'", []),
+    ],
+)
+def test_a_column_can_be_named_by_its_label_on_screen(expression: str, found: list[int]) -> None:
+    labels = {"w": "worst", "|Δ|": "worst", "max |Δ|": "group", "reward": "odd", "gone": "not_in_the_table"}
+    assert select(RECORDS, expression, labels) == found
 
 
 @pytest.mark.parametrize(

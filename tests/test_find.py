@@ -85,7 +85,7 @@ async def test_typing_a_filter(root: Path) -> None:
         await type_in(pilot, "slash", "reward == 0")
         await until(pilot, lambda: says(pilot) == "2 of 8 samples")
         await type_in_more(pilot, "rewrd == 0")
-        await until(pilot, lambda: "there is no column rewrd: did you mean reward" in says(pilot))
+        await until(pilot, lambda: "unknown column rewrd: did you mean reward" in says(pilot))
         await press(pilot, "enter")
         assert len(app.screen_stack) == 2
         await type_in_more(pilot, "max_ab")
@@ -167,7 +167,7 @@ async def test_a_search_leaves_the_samples_that_say_it(root: Path, size: tuple[i
 async def test_a_pattern_that_can_not_be_read(root: Path) -> None:
     async with opened(root, key=StepKey(1), size=WIDE) as (app, pilot):
         await type_in(pilot, "f", "answer (of", "enter")
-        await until(pilot, lambda: says(pilot) == "the pattern can't be read: unclosed group")
+        await until(pilot, lambda: says(pilot) == "the pattern can't be parsed: unclosed group")
         assert len(app.screen_stack) == 2
 
 

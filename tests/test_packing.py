@@ -47,10 +47,10 @@ def test_tokens_of_shards_and_micro_batches(tmp_path: Path) -> None:
     ("dumped", "reason"),
     [
         (None, "micro_batch_indices is not dumped"),
-        ([[0], [2]], "micro_batch_indices doesn't name each row once"),
-        ([[0, 0]], "micro_batch_indices doesn't name each row once"),
-        ([0, 1], "micro_batch_indices doesn't name each row once"),
-        ("text", "micro_batch_indices doesn't name each row once"),
+        ([[0], [2]], "micro_batch_indices doesn't list each row exactly once"),
+        ([[0, 0]], "micro_batch_indices doesn't list each row exactly once"),
+        ([0, 1], "micro_batch_indices doesn't list each row exactly once"),
+        ("text", "micro_batch_indices doesn't list each row exactly once"),
     ],
 )
 def test_without_a_schedule_the_tokens_are_known_all_the_same(tmp_path: Path, dumped: object, reason: str) -> None:
@@ -107,9 +107,9 @@ def test_what_was_left_out(tmp_path: Path) -> None:
     write_step(tmp_path, 0, made, partition=[[0, 1, 2, 4]], mirror=False)
     step = read(tmp_path)
     assert [(one.fact, one.positions) for one in left_out(step, samples(step))] == [
-        ("without a train row, as all of their group", (6, 7)),
+        ("without a train row (whole group)", (6, 7)),
         ("without a train row", (3, 5)),
-        ("removed by a filter, their mask is zero", (0,)),
+        ("removed by a filter (loss mask 0)", (0,)),
         ("without an unmasked token", (2,)),
     ]
     write_step(tmp_path, 1, made, train=False)
@@ -123,7 +123,7 @@ def test_of_a_file_that_cannot_be_read_nobody_knows_what_was_left_out(tmp_path: 
     truth.files[1].write_bytes(b"")
     step = read(tmp_path)
     assert [(one.fact, one.positions) for one in left_out(step, samples(step))] == [
-        ("without a train row, which a file that can't be read may hold", (2, 3))
+        ("without a train row (perhaps in an unreadable file)", (2, 3))
     ]
 
 
@@ -175,9 +175,7 @@ def test_bars_fill_their_width_and_no_value_is_lost() -> None:
 async def test_the_batch_pane_tells_of_packing_and_columns(demo: Path) -> None:
     async with opened(demo, key=StepKey(3), size=(120, 40)) as (app, pilot):
         await go(pilot, "2")
-        await until_shown(
-            pilot, "left out  4 without a train row, as all of their group: 124 125 126 127 · 12", "advantages, "
-        )
+        await until_shown(pilot, "left out  4 without a train row (whole group): 124 125 126 127 · 12", "advantages, ")
         await until_shown(pilot, "micro-batches  4 a dp shard in 1 optimizer step", "tokens  dp 0 3,876")
         table = app.batch.query_one("#batch-columns", Table)
         assert under_cursor(table)[0] == "advantages"

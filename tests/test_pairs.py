@@ -44,7 +44,7 @@ def test_stretches_cover_both_sequences(left: list[int], right: list[int]) -> No
     found = differ(left, right)
     assert_covers(found, left, right)
     first = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
-    assert found.parting == (None if left == right else (first, first))
+    assert found.first_difference == (None if left == right else (first, first))
 
 
 @given(st.lists(few_symbols, max_size=4), st.lists(few_symbols, max_size=4), few_symbols)
@@ -64,7 +64,7 @@ def test_passages_are_found_again_in_long_sequences() -> None:
     right = np.concatenate([rng.integers(50, 60, 7000), same, rng.integers(50, 60, 9000)])
     found = difference(left, right)
     assert_covers(found, left.tolist(), right.tolist())
-    assert found.shared >= 3000 and not found.whole
+    assert found.shared >= 3000 and not found.complete
 
 
 def test_what_is_not_wanted_any_more_is_not_searched_to_its_end() -> None:
@@ -96,7 +96,7 @@ def test_long_sequences_take_bounded_time(kind: str) -> None:
     assert time.process_time() - before < 10  # 0.8 s at most on a quiet machine; difflib alone takes hours
     assert_covers(found, left.tolist(), right.tolist())
     if kind == "edited":
-        assert found.shared > LENGTH - 400 and found.whole
+        assert found.shared > LENGTH - 400 and found.complete
 
 
 def test_words_keep_blanks_and_lines() -> None:
@@ -104,7 +104,7 @@ def test_words_keep_blanks_and_lines() -> None:
     texts = [found.left.texts[one.left] for one in found.difference.stretches if not one.same]
     assert texts == [[" 2"], [" 4"]]
     assert found.left.texts == ["so", "  2", " +", " 2", "⏎", "is", " 4"]
-    assert compare_words([], []).difference.parting is None
+    assert compare_words([], []).difference.first_difference is None
 
 
 def test_a_side_is_measured_as_it_is_shown() -> None:
@@ -122,11 +122,11 @@ def test_two_samples_part_where_their_tokens_do(tmp_path: Path) -> None:
     write_step(tmp_path, 0, made)
     step = read(tmp_path)
     found = pair(step, 0, 1, None)
-    assert found.tokens.difference.parting == (5, 5)
+    assert found.tokens.difference.first_difference == (5, 5)
     assert found.left.value("train_log_probs", 5) != found.right.value("train_log_probs", 5)
-    assert found.words.difference.parting == (2, 2) and found.words.difference.shared == 3
-    assert pair(step, 0, 2, None).tokens.difference.parting == (5, 5)
-    assert pair(step, 1, 1, None).tokens.difference.parting is None
+    assert found.words.difference.first_difference == (2, 2) and found.words.difference.shared == 3
+    assert pair(step, 0, 2, None).tokens.difference.first_difference == (5, 5)
+    assert pair(step, 1, 1, None).tokens.difference.first_difference is None
 
 
 # On screen --------------------------------------------------------------------------------------------------------

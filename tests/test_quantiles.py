@@ -26,7 +26,7 @@ def test_a_quantile_of_parts_is_that_of_the_whole(parts: list[list[float]], perc
     found, whole = quantiles(parts)
     assert found.count == len(whole)
     if len(whole):
-        assert found.at(percent) == pytest.approx(np.percentile(whole, percent), rel=1e-9, abs=1e-9)
+        assert found.percentile(percent) == pytest.approx(np.percentile(whole, percent), rel=1e-9, abs=1e-9)
 
 
 @given(parts)

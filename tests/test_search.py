@@ -65,7 +65,7 @@ def test_any_text_is_found_where_it_is(before: str, needle: str, after: str) -> 
     needle = "".join(char for char in needle if not 0xD800 <= ord(char) < 0xE000)
     hit = first_hit([Passage("prompt", before + needle + after)], pattern)
     assert hit is not None
-    assert hit.found == needle
+    assert hit.match == needle
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_any_text_is_found_where_it_is(before: str, needle: str, after: str) -> 
         ("*", "repetition operator missing expression"),
         ("(?=a)", "look-around, including look-ahead and look-behind, is not supported"),
         (r"(a)\1", "backreferences are not supported"),
-        ("(x{1000}){1000}", "its repetitions unfold to more than 10 MB"),
+        ("(x{1000}){1000}", "its repetitions expand to more than 10 MB"),
     ],
 )
 def test_what_is_wrong_with_a_pattern_is_one_sentence(pattern: str, said: str) -> None:
     with pytest.raises(DumpError) as error:
         check_pattern(pattern)
-    assert error.value.problem == f"the pattern can't be read: {said}"
+    assert error.value.problem == f"the pattern can't be parsed: {said}"
 
 
 def test_hostile_text_and_patterns(shared: Path) -> None:

@@ -99,15 +99,15 @@ def test_what_is_no_clean_template_is_not_split(text: str) -> None:
 
 def test_a_response_goes_on_in_the_template_of_its_prompt() -> None:
     said = "call<|im_end|>\n<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\nIt is 4"
-    sections = BY_NAME["ChatML"].split(said, goes_on=True)
+    sections = BY_NAME["ChatML"].split(said, continued=True)
     assert [(one.role, one.content) for one in sections] == [
         ("assistant", "call"),
         ("tool", "42"),
         ("assistant", "It is 4"),
     ]
-    cut = BY_NAME["ChatML"].split(said[:-31], goes_on=True)
+    cut = BY_NAME["ChatML"].split(said[:-31], continued=True)
     assert [one.role for one in cut] == ["assistant", "tool"] and "".join(one.text for one in cut) == said[:-31]
-    stopped = BY_NAME["GLM"].split("call<|observation|>\n42<|assistant|>\ndone<|user|>", goes_on=True)
+    stopped = BY_NAME["GLM"].split("call<|observation|>\n42<|assistant|>\ndone<|user|>", continued=True)
     assert [one.role for one in stopped] == ["assistant", "tool", "assistant"] and stopped[-1].after == "<|user|>"
 
 
@@ -121,8 +121,8 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join), st.sampled_from(TEMPLATES), st.booleans())
-def test_joining_the_messages_gives_the_text_again(text: str, template: Template, goes_on: bool) -> None:
-    sections = template.split(text, goes_on=goes_on)
+def test_joining_the_messages_gives_the_text_again(text: str, template: Template, continued: bool) -> None:
+    sections = template.split(text, continued=continued)
     assert not sections or "".join(one.text for one in sections) == text
     assert all(one.text for one in sections)
 
@@ -132,8 +132,8 @@ def test_a_text_cut_or_damaged_is_whole_or_not_split(data: st.DataObject, name: 
     text = TEXTS[name][0]
     start = data.draw(st.integers(0, len(text)))
     damaged = text[:start] + text[data.draw(st.integers(start, len(text))) :]
-    for goes_on in (False, True):
-        sections = BY_NAME[name].split(damaged, goes_on=goes_on)
+    for continued in (False, True):
+        sections = BY_NAME[name].split(damaged, continued=continued)
         assert not sections or "".join(one.text for one in sections) == damaged
 
 

@@ -329,7 +329,7 @@ async def test_a_bad_pattern_is_told_in_a_sentence(session: Session) -> None:
     app, pilot = session
     await press(pilot, "/")
     await answer(pilot, "(")
-    await until_shown(pilot, "the pattern can't be read: unclosed group")
+    await until_shown(pilot, "the pattern can't be parsed: unclosed group")
     await press(pilot, "escape")
     assert app.tokens.search.pattern == ""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dumptui.core.record import Record
 from dumptui.tui import columns
 
-# What the screen calls a column of the samples table by another name than a filter does.
+# The labels on screen of columns of the samples table, which a filter accepts beside the names of the columns.
 LABELS = {field.label: field.key for field in columns.SAMPLES if field.key not in ("label", "shown_reward", "flags")}
 LABELS["sample"] = "sample_index"
 

@@ -83,4 +83,4 @@ def cells(row: Searched) -> list[str]:
         return [str(row.key), "-", "-", row.problem]
     hit = next(iter(row.hits.values()))
     step = str(row.key) if row.key.evaluation else str(row.key.step)
-    return [step, str(len(row.hits)), str(row.total), f"{hit.part}: …{hit.before[-30:]}{hit.found}{hit.after}"]
+    return [step, str(len(row.hits)), str(row.total), f"{hit.part}: …{hit.before[-30:]}{hit.match}{hit.after}"]

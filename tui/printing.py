@@ -84,9 +84,9 @@ def step_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
 def print_samples(request: Request) -> int:
     key, rows = table(request)
     if request.args.where is not None:
-        from dumptui.core.filter import select  # polars takes 0.2 s to import
+        from dumptui.tui.arrangement import Arrangement
 
-        rows = [rows[at] for at in select(rows, request.args.where)]
+        rows = [rows[position] for position in Arrangement(where=request.args.where).select(rows)]
     return write(request.args, rows, {**key._asdict(), "rows": rows})
 
 

@@ -199,11 +199,11 @@ def parting_text(shown: Comparison, kind: str) -> Text:
     """Where two samples part, and how much they share."""
     found = shown.difference
     sizes = len(shown.left.texts), len(shown.right.texts)
-    if found.parting is None:
+    if found.first_difference is None:
         return Text(f"the same {sizes[0]:,} {kind}", "bold")
     differences = sum(not one.same for one in found.stretches)
-    text = Text().append(f"part at {kind[:-1]} {found.parting[0]:,}", "bold")
-    least = "" if found.whole else "at least "  # to look for all of it would have taken too long
+    text = Text().append(f"part at {kind[:-1]} {found.first_difference[0]:,}", "bold")
+    least = "" if found.complete else "at least "  # to look for all of it would have taken too long
     text.append(f" · {least}{found.shared:,} of {sizes[0]:,} and {sizes[1]:,} {kind} alike")
     return text.append(f" · {differences:,} difference{'s' * (differences != 1)}")
 

@@ -258,4 +258,4 @@ def hit_line(hit: Hit) -> Text:
     """Such as "found in response: … let n be even, then n …"."""
     before = " ".join(hit.before.split(" "))[-BEFORE_HIT:]
     text = Text().append(f"found in {hit.part}: ", "bold").append("…" + visible(before))
-    return text.append(visible(hit.found[:200]), "bold reverse").append(visible(hit.after))
+    return text.append(visible(hit.match[:200]), "bold reverse").append(visible(hit.after))
