@@ -64,7 +64,7 @@ class Field:
 
     def _checked(self, array: Array) -> Array:
         if array.ndim != 1 or (self.default is REQUIRED and not np.isfinite(array).all()):
-            raise ValueError(f"{self.name} is no number")
+            raise ValueError(f"{self.name} is not a number")
         return array
 
 

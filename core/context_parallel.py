@@ -93,12 +93,12 @@ def assemble(slices: Sequence[Array | None], total: int, response: int, padded: 
         raise MissingRank(f"cp rank {missing[0]} of {len(slices)} missing")
     parts = [part for part in slices if part is not None]
     if sum(map(len, parts)) != response:
-        raise ValueError(f"{len(parts)} slices hold {sum(map(len, parts))} values of {response}")
+        raise ValueError(f"{len(parts)} slices hold {sum(map(len, parts))} of {response} values")
     out = np.zeros(response, parts[0].dtype if parts else np.float32)
     for rank, part in enumerate(parts):
         held = spans(total, response, len(parts), rank, padded)
         if len(part) != held.width[0]:
-            raise ValueError(f"cp rank {rank} holds {len(part)} values, the rule gives {held.width[0]}")
+            raise ValueError(f"cp rank {rank} holds {len(part)} values, the slicing rule gives {held.width[0]}")
         put(out, part, *held.at(0))
     return out
 

@@ -138,15 +138,15 @@ def recorded_messages(
     step: Step, sample: Sample, sidecar: Sidecar | DumpError | None
 ) -> tuple[list[Mapping[str, Any]] | None, str | None]:
     """The messages that were recorded, and what has to be known of them or of why there are none."""
-    note: str | None = "no conversation is recorded"
+    note: str | None = "no conversation was recorded"
     if isinstance(sidecar, DumpError):
         note = str(sidecar)
     elif sidecar is not None:
         row, choice = recorded_row(step, sample, sidecar)
         if row is not None and (messages := as_messages(row.get("messages"))):
             return messages, choice
-        note = "the trajectory file has no conversation of this sample"
-        note += ", and its last line is cut" if sidecar.cut else ""
+        note = "the trajectory file has no conversation for this sample"
+        note += ", and its last line is truncated" if sidecar.cut else ""
     if messages := as_messages(sample.metadata.get("messages")):
         return messages, None
     return None, note

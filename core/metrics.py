@@ -78,7 +78,7 @@ class History:
 def logged(record: Record) -> Metrics:
     step_key, metrics = record.get("step_key"), _shared(record["metrics"])
     if not isinstance(step_key, str | None):
-        raise TypeError("step_key is no text")
+        raise TypeError("step_key is not text")
     return Metrics(float(record["ts"]), step_key, record.get("step"), metrics)
 
 
@@ -105,5 +105,5 @@ def logged_event(record: Record) -> Metrics | None:
 def _shared(metrics: Record) -> Record:
     """With keys that all records share: 100 of them in each of 10,000 records would take 80 MB. Raises TypeError."""
     if not isinstance(metrics, dict):
-        raise TypeError("metrics is no object")
+        raise TypeError("metrics is not an object")
     return {sys.intern(key): value for key, value in metrics.items()}

@@ -96,10 +96,12 @@ def _read(path: Path, columns: dict[str, Any], start: int = 0, length: int | Non
         table = scan.slice(start, length).collect()
     # A damaged footer makes the parquet reader panic about once in 150 times.
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise DumpError(path, f"is no readable parquet mirror: {_first_line(error)}") from error
+        raise DumpError(path, f"is not a readable parquet file: {_first_line(error)}") from error
     wrong = [name for name, dtype in table.schema.items() if dtype != columns[name]]
     if wrong:
-        raise DumpError(path, f"is no parquet mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}")
+        raise DumpError(
+            path, f"is not a mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}"
+        )
     return table
 
 
@@ -178,7 +180,7 @@ def _rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
 
 
 def _unordered(sample: Sample) -> Sample:
-    told = "which of the samples of its index it is, only the rollout file tells"
+    told = "several samples have this index; only the rollout file shows which one this is"
     return replace(sample, notes=(*sample.notes, told))
 
 

@@ -75,10 +75,10 @@ def left_out(step: Step, table: Sequence[Record]) -> list[LeftOut]:
     if step.files.key.evaluation:
         return []
     facts = untrained(step, table) | {
-        "removed by a filter, their mask is zero": [
+        "removed by a filter (loss mask is zero)": [
             at for at, row in enumerate(table) if row["trained"] and row["remove_sample"]
         ],
-        "without an unmasked token": [
+        "without unmasked tokens": [
             at
             for at, row in enumerate(table)
             if row["trained"] and not row["remove_sample"] and row["effective_length"] == 0
@@ -91,10 +91,10 @@ def untrained(step: Step, table: Sequence[Record]) -> dict[str, list[int]]:
     """The samples without a train row, by what is known of why."""
     without = [at for at, row in enumerate(table) if not row["trained"]]
     if step.broken:
-        return {"without a train row, which a file that can't be read may hold": without}
+        return {"without a train row (an unreadable file may hold it)": without}
     whole = whole_groups(table)
     return {
-        "without a train row, as all of their group": [at for at in without if group_key(table[at]) in whole],
+        "without a train row, like their whole group": [at for at in without if group_key(table[at]) in whole],
         "without a train row": [at for at in without if group_key(table[at]) not in whole],
     }
 

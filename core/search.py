@@ -51,7 +51,7 @@ def check_pattern(pattern: str) -> None:
 def reason(problem: str) -> str:
     """The regex engine's own sentence."""
     if "size limit" in problem:
-        return "its repetitions unfold to more than 10 MB"
+        return "its repetitions expand to more than 10 MB"
     return problem.split("error: ")[-1].split("\n")[0]
 
 

@@ -121,7 +121,7 @@ def split_by_mask(sample: Sample, turns: Sequence[Turn], texts: Sequence[str] | 
         return [turn_message(turn, texts) for turn in turns], "the response is split where its loss mask changes"
     text = sample.response or joined(() if texts is None else texts[sample.prompt_length :])
     where = Where(sample.prompt_length, sample.total_length, "mask")
-    how = f"its {len(turns)} turns can't be told apart without a tokenizer" if len(turns) > 1 else None
+    how = f"its {len(turns)} turns can't be separated without a tokenizer" if len(turns) > 1 else None
     return [Said({"role": "assistant", "content": text}, where)], how
 
 

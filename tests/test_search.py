@@ -76,7 +76,7 @@ def test_any_text_is_found_where_it_is(before: str, needle: str, after: str) -> 
         ("*", "repetition operator missing expression"),
         ("(?=a)", "look-around, including look-ahead and look-behind, is not supported"),
         (r"(a)\1", "backreferences are not supported"),
-        ("(x{1000}){1000}", "its repetitions unfold to more than 10 MB"),
+        ("(x{1000}){1000}", "its repetitions expand to more than 10 MB"),
     ],
 )
 def test_what_is_wrong_with_a_pattern_is_one_sentence(pattern: str, said: str) -> None:
