@@ -34,9 +34,9 @@ def call_facts(sample: Sample, turns: Iterable[Turn]) -> Record:
             "" if time is None else time_text(time, before),
         ]
         before = time
-        found[f"call {at}"] = " · ".join(filter(None, said)) or "nothing is recorded"
+        found[f"call {at}"] = " · ".join(filter(None, said)) or "nothing recorded"
     if sample.non_generation_time:
-        found["not generating"] = f"{sample.non_generation_time:.3f} s"
+        found["non-generation time"] = f"{sample.non_generation_time:.3f} s"
     return found
 
 
@@ -84,7 +84,7 @@ def time_text(time: Time, before: Time | None) -> str:
         return time.problem
     last = None if before is None else before.end
     return f"{time.end - time.start:.3f} s" + (
-        "" if last is None else f", {time.start - last:.3f} s after the one before"
+        "" if last is None else f", {time.start - last:.3f} s after the previous call"
     )
 
 
@@ -93,12 +93,12 @@ def time_text(time: Time, before: Time | None) -> str:
 
 def lifecycle_facts(life: Lifecycle, siblings: int) -> Iterator[tuple[str, str]]:
     """All of it in a few figures, then span by span; `siblings` are the samples that share it."""
-    yield "in all", whole_text(life)
+    yield "total", whole_text(life)
     yield "began", time_of_day(life.t0)
     if life.logged is not None:
-        yield "step logged", f"{seconds_text(life.logged - life.t1, life)} s after its end"
+        yield "logged", f"{seconds_text(life.logged - life.t1, life)} s after it ended"
     if siblings > 1:
-        yield "shared by", f"{siblings} samples of this index: events don't tell them apart"
+        yield "shared by", f"{siblings} samples with this index: the events do not distinguish them"
     several = len(life.of(ATTEMPT)) > 1
     attempt = 0
     for span in life.spans:
@@ -128,7 +128,7 @@ def span_text(span: Span, life: Lifecycle) -> str:
     start, seconds = (f"{seconds_text(one, life):>{width}} s" for one in (span.t0 - life.t0, span.seconds))
     when = f"at {start} for {seconds}"
     if span.unknown:
-        when += f", its {span.unknown} is not recorded"
+        when += f", {span.unknown} not recorded"
     version = f"weights v{span.version}" if span.version and span.kind != ATTEMPT else ""
     detail = f"{span.detail} tokens" if span.kind == GEN and span.detail.isdecimal() else span.detail
     return " · ".join(filter(None, [when, version, detail]))

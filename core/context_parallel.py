@@ -88,19 +88,19 @@ def assemble(slices: Sequence[Array | None], total: int, response: int, padded: 
     """Return one sample's values (length R) from the slices of all ranks, in rank order.
 
     Raises MissingRank when a slice is None, even if it would be empty, and ValueError when the width of a slice is not
-    the one that the rule gives, or when the rule gives a token to no rank.
+    the one that the slicing rule gives, or when the slicing rule gives a token to no rank.
     """
     missing = [rank for rank, part in enumerate(slices) if part is None]
     if missing:
         raise MissingRank(f"cp rank {missing[0]} of {len(slices)} missing")
     parts = [part for part in slices if part is not None]
     if sum(map(len, parts)) != response:
-        raise ValueError(f"{len(parts)} slices hold {sum(map(len, parts))} values of {response}")
+        raise ValueError(f"{len(parts)} slices hold {sum(map(len, parts))} of {response} values")
     out = np.zeros(response, parts[0].dtype if parts else np.float32)
     for rank, part in enumerate(parts):
         intervals = spans(total, response, len(parts), rank, padded)
         if len(part) != intervals.width[0]:
-            raise ValueError(f"cp rank {rank} holds {len(part)} values, the rule gives {intervals.width[0]}")
+            raise ValueError(f"cp rank {rank} holds {len(part)} values, the slicing rule gives {intervals.width[0]}")
         put(out, part, *intervals.at(0))
     return out
 

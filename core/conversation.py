@@ -148,7 +148,7 @@ def recorded_messages(
     step: Step, sample: Sample, sidecar: Sidecar | DumpError | None
 ) -> tuple[list[Mapping[str, Any]] | None, str | None]:
     """The messages that were recorded, and what has to be known of them or of why there are none."""
-    note: str | None = "no conversation is recorded"
+    note: str | None = "no conversation was recorded"
     if isinstance(sidecar, DumpError):
         note = str(sidecar)
     elif sidecar is not None:

@@ -98,7 +98,7 @@ def written(value: object) -> str:
     """
     value = plain(value) if isinstance(value, Dumped) and value.size == 1 else value
     text = named(value) if isinstance(value, str) else preview(value) if isinstance(value, Dumped) else pretty(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters in all)"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
 def identity(step: Step, sample: Sample) -> Record:
@@ -112,7 +112,7 @@ def identity(step: Step, sample: Sample) -> Record:
         "group": None if sample.group is None else f"{sample.group}, {place} of {len(members)}",
         "execution": sample.execution,
         "status": sample.status,
-        "remove_sample": "true: not trained on" if sample.removed else None,
+        "remove_sample": "true: excluded from training" if sample.removed else None,
     }
 
 
@@ -137,7 +137,7 @@ def lengths(sample: Sample, turns: Iterable[Turn]) -> Record:
         "prompt tokens": sample.prompt_length,
         "response tokens": sample.response_length,
         "trained tokens": trained,
-        "loss mask": "none: all ones" if sample.loss_mask is None else f"{len(sample.loss_mask)} entries",
+        "loss mask": "not dumped: all ones" if sample.loss_mask is None else f"{len(sample.loss_mask)} entries",
     }
 
 

@@ -99,7 +99,7 @@ class Follow:
         with self._lock:
             files = self._run.steps.get(key)
             if files is None:
-                raise DumpError(self._run.root, f"no {key} any more")
+                raise DumpError(self._run.root, f"{key} no longer exists")
             self._unfinished.discard(key)
             try:
                 step = load(files, on_read)
@@ -151,4 +151,4 @@ class Follow:
         if self._now() - self._changed_at[key] < PATIENCE and (unfinished or key in self._grown):
             self._unfinished.add(key)
             return error if unfinished else BeingWritten(error.path)
-        return DumpError(error.path, "is not whole, and is not written to any more") if unfinished else error
+        return DumpError(error.path, "is incomplete and no longer being written") if unfinished else error

@@ -141,13 +141,13 @@ def recorded_problem(group: Peers, sizes: set[int]) -> str | None:
     if group.cp_size == 1:
         return None
     if group.cp_size > LARGEST_CP:
-        return f"cp size {group.cp_size} can't be"
+        return f"cp size {group.cp_size} is impossible"
     if any(shard.cp_rank is None or not 0 <= shard.cp_rank < group.cp_size for shard in group.shards):
         return f"a file records no cp rank of cp size {group.cp_size}"
     if group.qkv_format not in FORMATS:
-        return f"qkv_format {group.qkv_format!r} is not known"
+        return f"unknown qkv_format {group.qkv_format!r}"
     if group.qkv_format == "bshd" and group.padded is None:
-        return "bshd without max_seq_lens: the padded length that the slices were cut by is not dumped"
+        return "bshd without max_seq_lens: the padded length used for slicing is not dumped"
     return None
 
 

@@ -21,7 +21,7 @@ def load_with_torch(path: str) -> Any:
     try:
         import torch
     except ImportError:
-        problem = "was saved by torch before 1.6; install dumptui[torch] to read it, or save it again"
+        problem = "is in torch's file format from before 1.6; install dumptui[torch] to read it, or save it again"
         raise DumpError(path, problem) from None
     try:
         root = torch.load(path, map_location="cpu", weights_only=True)
@@ -34,7 +34,7 @@ def load_with_torch(path: str) -> Any:
         LookupError,
         OSError,
     ) as error:
-        raise DumpError(path, "was saved by torch before 1.6, and torch can't read it") from error
+        raise DumpError(path, "is in torch's file format from before 1.6, and torch can't read it") from error
     return _without_torch(root, torch)
 
 

@@ -102,11 +102,11 @@ class Document:
         try:
             value = json.loads(self.path.read_bytes())
         except (ValueError, RecursionError) as error:
-            self.problem = DumpError(self.path, f"is no JSON document: {error}")
+            self.problem = DumpError(self.path, f"is not a JSON document: {error}")
         except OSError as error:
             self.problem = DumpError(self.path, f"can't be read: {error.strerror or error}")
         else:
-            self.problem = None if isinstance(value, dict) else DumpError(self.path, "is no JSON object")
+            self.problem = None if isinstance(value, dict) else DumpError(self.path, "is not a JSON object")
             self.value = value if isinstance(value, dict) else self.value
         return self.problem is None
 

@@ -27,7 +27,7 @@ def fill_masks(
         values, known = out.one(at)
         mask = sample_mask(samples[position], rows[position]) if trained[at] is None else trained[at]
         if mask is None:
-            out.states[at], out.reasons[at] = "unreadable", "the loss_masks of its train row can't be read"
+            out.states[at], out.reasons[at] = "unreadable", "the loss mask in its train row is unreadable"
         elif len(mask) != len(values):
             reason = f"loss_mask has {len(mask)} entries for {len(values)} response tokens"
             out.states[at], out.reasons[at] = "unreadable", reason

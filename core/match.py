@@ -72,7 +72,7 @@ class Matcher:
             return f"{named} is not in the rollout file"
         exact, longer = self._fitting(total, response, candidates)
         if not exact and not longer:
-            return self._refuse(candidates, f"{named} has other lengths in the rollout file", "not dumped")
+            return self._refuse(candidates, f"the lengths of {named} differ from the rollout file", "not dumped")
         same: dict[int, Alignment | None] = {
             position: None for position in exact if self._is_row(peers, row, tokens, response, position)
         }
@@ -80,15 +80,15 @@ class Matcher:
             found = ((position, self.evidence.alignment(shard, row, tokens, position)) for position in longer)
             same = {position: alignment for position, alignment in found if alignment is not None}
         if named == _NAMELESS and len(same) != 1:
-            return f"cannot join: {named}, and its tokens don't tell"
+            return f"cannot join: {named}, and its tokens match no single sample"
         if not same and tokens is None:
             return self._refuse(candidates, f"{named} is not confirmed: the tokens of the row can't be read")
         if not same:
             if any(has_media(shard, row, self.samples[position]) for position in longer):
                 return self._refuse(candidates, f"{named} has media in the train file that can't be aligned")
-            return self._refuse(candidates, f"{named} has other tokens in the rollout file", "not dumped")
+            return self._refuse(candidates, f"the tokens of {named} differ from the rollout file", "not dumped")
         free = [position for position in same if self.rows[position] is None]
-        return (free[0], len(same) > 1, same[free[0]]) if free else f"{named} already has its train row"
+        return (free[0], len(same) > 1, same[free[0]]) if free else f"{named} already has a train row"
 
     def _is_row(self, peers: Peers, row: int, tokens: Array | None, response: int, position: int) -> bool:
         if tokens is None:

@@ -132,7 +132,7 @@ def _rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
 
 
 def _unordered(sample: Sample) -> Sample:
-    told = "which of the samples of its index it is, only the rollout file tells"
+    told = "several samples have this index; only the rollout file shows which one this is"
     return replace(sample, notes=(*sample.notes, told))
 
 

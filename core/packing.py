@@ -76,10 +76,10 @@ def left_out(step: Step, table: Sequence[Record]) -> list[LeftOut]:
     if step.files.key.evaluation:
         return []
     facts = untrained(step, table) | {
-        "removed by a filter (loss mask 0)": [
+        "removed by a filter (loss mask is zero)": [
             position for position, row in enumerate(table) if row["trained"] and row["remove_sample"]
         ],
-        "without an unmasked token": [
+        "without unmasked tokens": [
             position
             for position, row in enumerate(table)
             if row["trained"] and not row["remove_sample"] and row["effective_length"] == 0
@@ -92,10 +92,10 @@ def untrained(step: Step, table: Sequence[Record]) -> dict[str, list[int]]:
     """Return the positions of the samples without a train row, by what is known about the cause."""
     positions = [position for position, row in enumerate(table) if not row["trained"]]
     if step.broken:
-        return {"without a train row (perhaps in an unreadable file)": positions}
+        return {"without a train row (an unreadable file may hold it)": positions}
     groups = whole_groups(table)
     return {
-        "without a train row (whole group)": [
+        "without a train row, like their whole group": [
             position for position in positions if group_key(table[position]) in groups
         ],
         "without a train row": [position for position in positions if group_key(table[position]) not in groups],

@@ -119,7 +119,7 @@ class PtFile:
             return self._unpickle(feed, Storages(self._snapshot, Directory({}, 0)))
         except DumpError as error:
             if feed.ran_out:
-                raise Truncated(self.path, "is cut short in the middle of its pickle") from error
+                raise Truncated(self.path, "is truncated in the middle of its pickle") from error
             raise
 
     def _unpickle(self, feed: PickleFeed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> Any:
@@ -133,7 +133,7 @@ class PtFile:
             if isinstance(error, MemoryError) and not enough:
                 raise TooLittleMemory(self.path) from error
             if isinstance(error, MemoryError):
-                problem = "its pickle claims more memory than its size allows"
+                problem = "its pickle asks for more memory than its size allows"
             else:
                 problem = f"not a readable pickle: {ascii(str(error))[1:-1][:_LONGEST_REASON]}"
             raise DumpError(self.path, problem) from error

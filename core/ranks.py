@@ -78,7 +78,7 @@ def _tp_pp(step: Step) -> str:
     copies = max(map(len, slices))
     if copies == 1:
         every = {shard.recorded_rank for shard in step.shards} == set(range(len(step.shards)))
-        return "tp 1 × pp 1" if every else "tp and pp untold: each slice was written once"
+        return "tp 1 × pp 1" if every else "tp and pp unknown: each slice was written once"
     last_stage = max(sum(not _LAST_STAGE.isdisjoint(shard.per_token) for shard in same) for same in slices)
     neighbours = max(_first_run([shard.rank for shard in same]) for same in slices)
     tp = last_stage or neighbours

@@ -131,7 +131,7 @@ class Run:
             run._list(run.root / name, place, entries or list_folder)
         if not run.steps:
             raise next(iter(run.problems), None) or NothingYet(
-                run.root, "holds no dump: no rollout_data/N.pt or train_data/N_RANK.pt in it"
+                run.root, "holds no dump: it has no rollout_data/N.pt and no train_data/N_RANK.pt"
             )
         run._sort()
         return run
@@ -141,7 +141,7 @@ class Run:
         if key not in self.steps:
             kind = "eval" if key.evaluation else "train"
             there = [str(one.step) for one in self.steps if one.evaluation == key.evaluation]
-            has = f"it has {there[0]} to {there[-1]}" if there else f"it has no {kind} steps"
+            has = f"the run has {kind} steps {there[0]} to {there[-1]}" if there else f"the run has no {kind} steps"
             raise DumpError(self.root, f"no {key}: {has}")
         return self.steps[key]
 

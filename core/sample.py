@@ -144,14 +144,14 @@ def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None
     notes = []
     if isinstance(root, Mapping):
         if "format_version" in root:
-            raise NoDump(path, "is a train file of a whole step, not a rollout file: open the folder above its own")
+            raise NoDump(path, "is a train file of a whole step, not a rollout file; open the run folder")
         found, metadata = root.get("samples"), as_mapping(root.get("metadata"))
         if (inside := as_int(root.get("rollout_id"))) not in (None, step):
             notes.append(f"the name says step {step}, the content says {inside}")
     else:  # dumps older than the wrapping dict are the bare list
         found, metadata = root, {}
     if not isinstance(found, (list, tuple)):
-        raise NoDump(path, "no rollout dump: it holds no list of samples")
+        raise NoDump(path, "not a rollout dump: it holds no list of samples")
     samples = []
     for at, sample in enumerate(read_samples(found)):
         if on_read is not None and at % _AT_ONCE == 0:
@@ -168,7 +168,7 @@ def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:
         occurrence = seen.get(index, 0)
         seen[index] = occurrence + 1
         sample = read_or_note(fields, position, index, occurrence)
-        yield sample if fields else replace(sample, notes=(f"is no sample but {type_name(one)}",))
+        yield sample if fields else replace(sample, notes=(f"is {type_name(one)}, not a sample",))
 
 
 def read_or_note(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
@@ -186,7 +186,7 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
     notes: list[str] = []
     tokens = integers(fields.get("tokens"))
     if tokens is None and fields.get("tokens") is not None:
-        notes.append("tokens is no list of whole numbers")
+        notes.append("tokens is not a list of integers")
     tokens = np.empty(0, np.int64) if tokens is None else tokens
     log_probs = read_floats(fields, "rollout_log_probs", notes)
     mask = read_floats(fields, "loss_mask", notes)
@@ -231,10 +231,10 @@ def read_floats(fields: Mapping[str, Any], name: str, notes: list[str]) -> Numbe
         return None
     found = floats([value] if type(value) is float else value)
     if found is None:
-        notes.append(f"{name} is no list of numbers")
+        notes.append(f"{name} is not a list of numbers")
         return Numbers(np.empty(0, np.float32), np.empty(0, np.int64))
     if len(found.gaps):
-        notes.append(f"{name} holds {len(found.gaps)} entries that are no numbers")
+        notes.append(f"{name} holds {len(found.gaps)} entries that are not numbers")
     return found
 
 
@@ -243,12 +243,12 @@ def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
     length = as_int(dumped)
     if length is None:
         length = max(held[1:], default=0)
-        notes.append(f"response_length is not dumped, taken as {length}")
+        notes.append(f"response_length is not dumped; {length} is assumed")
     elif not 0 <= length <= max(held):
         notes.append(f"response_length is {length}, but its longest list holds {max(held)}")
         length = min(max(length, 0), max(held))
     if length > held[0]:
-        notes.append(f"the response of {length} tokens is longer than the {held[0]} tokens in all")
+        notes.append(f"the response of {length} tokens is longer than the sample's {held[0]} tokens")
     return length
 
 

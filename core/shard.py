@@ -134,13 +134,13 @@ def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None =
     file = PtFile(path, on_read=on_read)
     root = file.root
     if not isinstance(root, Mapping):
-        raise NoDump(path, "no train dump: it holds no table of columns")
+        raise NoDump(path, "not a train dump: it holds no table of columns")
     if "format_version" in root:
         if root["format_version"] != 2:
-            raise NoDump(path, f"train dump of format_version {plain(root['format_version'])!r}; only 2 is known")
+            raise NoDump(path, f"train dump of format_version {plain(root['format_version'])!r}; only 2 is supported")
         return read_rows(file, root, step)
     if not isinstance(root.get("rollout_data"), Mapping):
-        raise NoDump(path, "no train dump: it holds no rollout_data")
+        raise NoDump(path, "not a train dump: it holds no rollout_data")
     return [make_shard(file, root, root["rollout_data"], step, rank)]
 
 
@@ -150,9 +150,9 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
     responses = int_column(listed.get("response_lengths"), sizes(listed.get("loss_masks")))
     totals = int_column(listed.get("total_lengths"), sizes(listed.get("tokens")))
     if responses is None or totals is None or len(responses) != len(totals):
-        raise NoDump(file.path, "no train dump: its rows have no lengths")
+        raise NoDump(file.path, "not a train dump: its rows have no lengths")
     if (responses < 0).any() or (responses > totals).any():
-        raise NoDump(file.path, "no train dump: a response of it is longer than its sequence")
+        raise NoDump(file.path, "not a train dump: one of its responses is longer than its sequence")
     count = len(totals)
     padded = int_column(listed.get("max_seq_lens"), None)
     recorded = as_int(root.get("rank"))

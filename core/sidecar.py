@@ -127,7 +127,8 @@ def choose(rows: Sequence[Row], siblings: Sequence[Sample], sample: Sample) -> t
     row = paired(untold, free).get(sample.occurrence)
     if row is None or len(siblings) == 1:
         return row, None
-    return row, f"matched by order: the trajectory file doesn't tell the {len(siblings)} samples of this index apart"
+    number = len(siblings)
+    return row, f"matched by order: the trajectory file does not distinguish the {number} samples with this index"
 
 
 def paired(rows: Sequence[Row], samples: Sequence[Sample]) -> dict[int, Row]:

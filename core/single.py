@@ -23,7 +23,7 @@ from dumptui.core.run import StepFiles
 from dumptui.core.sample import Rollout, Sample
 from dumptui.core.shard import Shard
 
-NOTE = "read from the parquet mirror: what else is dumped of the sample comes with the whole step's tokens"
+NOTE = "read from the parquet mirror; the sample's other fields are shown once the whole step is read"
 
 
 def load_single(files: StepFiles, index: int) -> Step | None:

@@ -78,7 +78,7 @@ class Snapshot:
             if _stamp(os.fstat(self._descriptor)) != self.stamp:
                 raise self._changed()
         if len(data) < length:
-            raise Truncated(self.path, f"ends {length - len(data)} bytes before it should")
+            raise Truncated(self.path, f"ends {length - len(data)} bytes too early")
         return data
 
     def _pread(self, start: int, length: int) -> bytes:

@@ -37,7 +37,7 @@ class State:
         self._path = None if folder is None else folder / f"{self._name()}.json"
         if root is not None and self._path is not None and inside(self._path, root):
             self._path = None
-            self.problem = "choices are not kept: XDG_STATE_HOME is inside the run, which is never written into"
+            self.problem = "settings not saved: XDG_STATE_HOME is inside the run, and dumptui never writes there"
 
     @classmethod
     def of(cls, root: Path | None) -> State:
@@ -60,7 +60,7 @@ class State:
             self._store({name: one for name, one in chosen.items() if one is not None})
             self._unkept.clear()
         except OSError as error:
-            self.problem = f"choices are not kept: {visible(str(self._path))}: {error.strerror or error}"
+            self.problem = f"settings not saved: {visible(str(self._path))}: {error.strerror or error}"
 
     def _load(self) -> dict[str, Any]:
         if self._path is None:
@@ -70,9 +70,9 @@ class State:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            self.problem = f"choices can't be read: {visible(str(self._path))}: {error.strerror or error}"
+            self.problem = f"settings can't be read: {visible(str(self._path))}: {error.strerror or error}"
         except (ValueError, RecursionError):
-            self.problem = f"choices can't be read: {visible(str(self._path))} is broken and was set aside"
+            self.problem = f"settings can't be read: {visible(str(self._path))} is damaged and was renamed"
             with contextlib.suppress(OSError):
                 os.replace(self._path, self._path.with_suffix(".broken"))
         return {}
@@ -97,7 +97,7 @@ def read_choices(path: Path) -> dict[str, Any]:
     document = json.loads(text) if len(text) <= LIMIT else None
     chosen = document.get("chosen") if isinstance(document, dict) else None
     if not isinstance(chosen, dict):
-        raise ValueError("no choices in it")
+        raise ValueError("it holds no settings")
     return chosen
 
 

@@ -93,7 +93,7 @@ class Storages:
             header = self._snapshot.read(entry.header, min(longest, self._end - entry.header))
             distance = data_distance(header, 0, entry.name)
         if distance is None:
-            raise DumpError(self.path, "its zip directory is damaged: it points at no entry")
+            raise DumpError(self.path, "its zip directory is damaged: it lists no entry")
         return entry.header + distance
 
     def _places(self, tensors: Sequence[Tensor]) -> list[_Place]:

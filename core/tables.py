@@ -21,7 +21,7 @@ from dumptui.core.values import as_float
 
 __all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
 
-EARLIER_ATTEMPT = "train files are older than the rollout file: of an earlier attempt"
+EARLIER_ATTEMPT = "train files are older than the rollout file: they belong to an earlier attempt"
 
 # Two rewards closer than this count as equal: shaped rewards that differ only by float rounding are still one value.
 SAME_REWARD = 1e-12
@@ -161,7 +161,7 @@ def packed(schedule: Schedule | str) -> Record:
 
 def layout_note(peers: Peers) -> str | None:
     if peers.first.rows and not peers.joined:
-        return "no row of it is a sample of the rollout file"
+        return "none of its rows is a sample of the rollout file"
     return "; ".join(peers.caveats) or None
 
 

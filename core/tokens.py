@@ -71,7 +71,7 @@ class Vocabulary:
         except OSError as error:
             raise DumpError(path, f"can't be read: {error.strerror or error}") from error
         except Exception as error:  # tokenizers raises bare Exception for everything that is wrong with a file
-            raise DumpError(path, f"no tokenizer that can be read: {error}") from error
+            raise DumpError(path, f"unreadable tokenizer: {error}") from error
 
     def texts(self, ids: Sequence[int]) -> list[str]:
         """A text a token.

@@ -103,7 +103,7 @@ def _bytes(content: object = b"", encoding: str = "") -> bytes:
 def _items(items: object = ()) -> list[Any] | tuple[Any, ...]:
     if isinstance(items, (list, tuple)):
         return items
-    raise pickle.UnpicklingError("it makes a set of something that is no list")
+    raise pickle.UnpicklingError("it makes a set of something that is not a list")
 
 
 def _range(*bounds: int) -> range | Placeholder:

@@ -149,14 +149,14 @@ def flats(step: Step, chosen: Ints) -> Iterator[tuple[str, Flat]]:
 
 def sample_field(flat: Flat, mask: Flat) -> SampleField:
     there = shown(flat, mask, 0)
-    reason = flat.reasons[0] or ("no file has it for this sample" if flat.states[0] == "not dumped" else None)
+    reason = flat.reasons[0] or ("no file has this column for this sample" if flat.states[0] == "not dumped" else None)
     return SampleField(flat.states[0], reason, np.where(there, flat.values, np.float32(np.nan)), there)
 
 
 def absent(step: Step, sample: Sample) -> dict[str, SampleField]:
     length = sample.response_length
     nothing = SampleField(
-        "not dumped", "no file of the step has it", np.full(length, np.nan, np.float32), np.zeros(length, bool)
+        "not dumped", "no file of the step has this column", np.full(length, np.nan, np.float32), np.zeros(length, bool)
     )
     return {name: nothing for name in FIELDS if name not in step.fields}
 

@@ -93,7 +93,7 @@ def _find_directory(path: str, size: int, read: Read) -> tuple[int, int]:
                 raise Truncated(path, "its zip directory lies past its end")
             return length, start
         at = tail.rfind(b"PK\5\6", 0, at)
-    raise Truncated(path, "is cut short: the zip directory at its end is missing")
+    raise Truncated(path, "is truncated: the zip directory at its end is missing")
 
 
 def _find_directory64(path: str, end: int, read: Read) -> tuple[int, int, int]:

@@ -142,7 +142,7 @@ async def test_a_repeated_index_is_told_apart(shared: Path) -> None:
         await go(pilot, "less_than_sign", "less_than_sign")
         await until_shown(pilot, "eval 0, 1 of 2")
         await go(pilot, "2")
-        await until_shown(pilot, "an eval is not trained on")
+        await until_shown(pilot, "evals have no train batch")
 
 
 def damaged(root: Path) -> None:
@@ -342,7 +342,7 @@ async def test_statistics_of_the_tokens(session: Session) -> None:
         await until_shown(pilot, f" #{worst} ")
         assert f"^{worst}" in text(app) or f"{worst}^" in text(app)
     await go(pilot, "m")
-    await until_shown(pilot, "shade and chart by")
+    await until_shown(pilot, "statistic for shades and chart")
     await choose(pilot, "entropy")
     await until_shown(pilot, "entropy · scale of the", "worst #", "entropy against position")
     await go(pilot, "n")
@@ -468,16 +468,16 @@ async def test_a_slow_read_shows_progress_and_keys_work_meanwhile(
     assert not app.wait.display  # too short to tell of
     gate = Gate(monkeypatch, StepKey(1))
     await press(pilot, "down")
-    await until_shown(pilot, "reading step 1: ", "of 400.0 MB", "escape leaves it")
+    await until_shown(pilot, "reading step 1: ", "of 400.0 MB", "esc cancels")
     await press(pilot, "s", "escape", "m")
     await until_shown(pilot, "reward over train steps", "reading step 1")
     await press(pilot, "up")
     await until_shown(pilot, "step 2, 3 of 4", "32 samples in 8 groups")  # given up for the step after it
     await press(pilot, "down")
-    await until_shown(pilot, "escape leaves it")
+    await until_shown(pilot, "esc cancels")
     await press(pilot, "escape")
-    await until_shown(pilot, "left unread")
-    await until(pilot, lambda: "escape leaves it" not in text(app))
+    await until_shown(pilot, "not loaded")
+    await until(pilot, lambda: "esc cancels" not in text(app))
     gate.open.set()
     await go(pilot, "enter")
     await until_shown(pilot, "< step 1 >", "32 samples in 8 groups")

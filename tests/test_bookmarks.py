@@ -41,7 +41,7 @@ async def test_a_place_is_marked_found_again_and_forgotten(demo: Path) -> None:
         await until_shown(pilot, "sample 33 ·")
         await press(pilot, "]", "B", *"why so low", "enter")
         token = app.tokens.token
-        await until_shown(pilot, f"marked step 1, sample 33, token {token} (tokens)")
+        await until_shown(pilot, f"bookmarked step 1, sample 33, token {token} (tokens)")
     async with opened(demo) as (app, pilot):
         await press(pilot, "'")
         await until_shown(pilot, f"step 1, sample 33, token {token} (tokens)", "why so low")
@@ -52,7 +52,7 @@ async def test_a_place_is_marked_found_again_and_forgotten(demo: Path) -> None:
         await press(pilot, *" here", "enter", "'")
         await until_shown(pilot, "why so low here")
         await press(pilot, "d")
-        await until_shown(pilot, "none yet: B marks a place")
+        await until_shown(pilot, "no bookmarks yet; B adds one")
         await press(pilot, "enter", "d", "j", "escape")
         assert len(app.screen_stack) == 1
     assert bookmarks(State.of(demo)) == []
@@ -62,7 +62,7 @@ async def test_the_last_visit_is_the_first_of_them_and_not_deleted(demo: Path) -
     State.of(demo).put("visit", Place(StepKey(1), "batch").to_json())
     async with opened(demo) as (app, pilot):
         await press(pilot, "'", "d")
-        await until_shown(pilot, "step 1 (batch)", "where the last visit ended")
+        await until_shown(pilot, "step 1 (batch)", "last position in the previous session")
         await press(pilot, "enter")
         await until_shown(pilot, "step 1, 2 of 4", "2 Batch")
         assert app.pane == "batch"
@@ -86,6 +86,6 @@ async def test_where_nothing_can_be_kept_that_is_said_and_the_mark_lasts_as_long
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     async with opened(demo) as (_, pilot):
         await press(pilot, "B", *"note", "enter")
-        await until_shown(pilot, "choices are not kept")
+        await until_shown(pilot, "settings not saved")
         await press(pilot, "'")
         await until_shown(pilot, "step 3 (rollout)", "note")

@@ -135,7 +135,7 @@ def test_rows_that_do_not_say_whose_they_are_may_be_known_by_their_tokens(tmp_pa
 def test_an_unknown_format_version_costs_that_file(tmp_path: Path) -> None:
     write_slime_v2(tmp_path, 0, [sample(0)], version=3)
     step = read(tmp_path)
-    assert [error.problem for error in step.broken] == ["train dump of format_version 3; only 2 is known"]
+    assert [error.problem for error in step.broken] == ["train dump of format_version 3; only 2 is supported"]
     assert field(step, "rollout_log_probs")["state"] == "ok"
     assert step_row(step)["train_samples"] == 0
 
@@ -346,7 +346,7 @@ def test_a_train_file_that_is_none_costs_itself(tmp_path: Path) -> None:
     truth = write_step(tmp_path, 0, [sample(at) for at in range(4)], Layout(dp=2), mirror=False)
     torch.save({"rollout_data": {"tokens": [torch.ones(3)]}}, truth.files[1])
     step = read(tmp_path)
-    assert [error.problem for error in step.broken] == ["no train dump: its rows have no lengths"]
+    assert [error.problem for error in step.broken] == ["not a train dump: its rows have no lengths"]
     assert step.trained == 2
     with pytest.raises(DumpError):
         raise step.broken[0]

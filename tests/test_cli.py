@@ -43,7 +43,7 @@ def ask(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, st
         (["{demo}", "--print", "tokens", "--sample", "x"], "not a sample: 'x'"),
         (["{demo}", "--print", "samples", "--where", "rewrd > 0"], "unknown column rewrd: did you mean reward"),
         (["{demo}", "--print", "samples", "--where", "\x1b == 1"], "␛ has no meaning in a filter"),
-        (["{demo}", "--where", "reward > 0"], "--where is for --print samples"),
+        (["{demo}", "--where", "reward > 0"], "--where needs --print samples"),
         (["{demo}", "--print", "nothing"], "invalid choice: 'nothing'"),
         (["{demo}", "--step", "1", "--eval", "1"], "not allowed with"),
         (["{demo}", "--demo"], "give a RUN folder"),

@@ -61,15 +61,15 @@ def test_a_missing_rank_is_an_error_even_where_it_holds_nothing(cp_size: int) ->
 
 
 def test_slices_of_another_width_are_an_error() -> None:
-    with pytest.raises(ValueError, match="cp rank 0 holds 1 values, the rule gives 4"):
+    with pytest.raises(ValueError, match="cp rank 0 holds 1 values, the slicing rule gives 4"):
         assemble([np.zeros(1), np.zeros(9)], 20, 10)
-    with pytest.raises(ValueError, match="2 slices hold 9 values of 10"):
+    with pytest.raises(ValueError, match="2 slices hold 9 of 10 values"):
         assemble([np.zeros(4), np.zeros(5)], 20, 10)
 
 
 def test_the_first_token_of_an_empty_prompt_has_no_logit_and_is_never_made_up() -> None:
     assert held(8, 8, 2, None) == brute_force_slices(8, 8, 2)
-    with pytest.raises(ValueError, match="hold 7 values of 8"):
+    with pytest.raises(ValueError, match="hold 7 of 8 values"):
         assemble(split(np.ones(8), 8, 2), 8, 8)
     assert assemble([np.ones(8)], 8, 8).tolist() == [1] * 8
 

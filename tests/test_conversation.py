@@ -154,7 +154,7 @@ def test_prompt_and_response_are_split_by_their_template(tmp_path: Path, recorde
     assert [one.role for one in found.messages] == ["system", "user", "assistant", "tool", "assistant"]
     assert contents(found) == ["Be kind.", "How many?", "hmI ask.", "42", "42, 世"]
     subject = "the response is" if recorded == "messages" else "prompt and response are"
-    assert found.note == f"no conversation is recorded; {subject} split by the ChatML template"
+    assert found.note == f"no conversation was recorded; {subject} split by the ChatML template"
     one = read(tmp_path).samples[0]
     texts = vocabulary.texts(one.tokens.tolist())
     at = 0
@@ -447,7 +447,7 @@ def test_a_run_without_a_sidecar_prints_prompt_and_response(shared: Path) -> Non
     around = document["delimiters"][0]
     assert (asked["role"], answered) == ("user", {"role": "assistant", "content": one.response})
     assert around["before"] + asked["content"] + around["after"] == one.prompt
-    assert document["note"] == "no conversation is recorded; the prompt is split by the ChatML template"
+    assert document["note"] == "no conversation was recorded; the prompt is split by the ChatML template"
     assert "assistant" in printed(root, "--step", "1", "--sample", "13")
 
 

@@ -81,9 +81,9 @@ def test_a_rollout_file_being_written(tmp_path: Path, how: str) -> None:
     ("how", "sentence"),
     [
         ("empty", "is empty (0 bytes)"),
-        ("ten bytes", "is cut short: the zip directory at its end is missing"),
-        ("half", "is cut short: the zip directory at its end is missing"),
-        ("one byte short", "is cut short: the zip directory at its end is missing"),
+        ("ten bytes", "is truncated: the zip directory at its end is missing"),
+        ("half", "is truncated: the zip directory at its end is missing"),
+        ("one byte short", "is truncated: the zip directory at its end is missing"),
     ],
 )
 def test_a_rollout_file_that_stayed_cut(tmp_path: Path, how: str, sentence: str) -> None:
@@ -131,7 +131,7 @@ def test_garbage(tmp_path: Path, garbage: bytes, age: float) -> None:
 def test_a_train_file_of_a_later_format_is_never_called_unfinished(tmp_path: Path, age: float) -> None:
     write_slime_v2(tmp_path, 0, [sample(0)], version=3, age=age)
     step = open_step(tmp_path)
-    assert [error.problem for error in step.broken] == ["train dump of format_version 3; only 2 is known"]
+    assert [error.problem for error in step.broken] == ["train dump of format_version 3; only 2 is supported"]
     assert [error.state for error in step.broken] == ["unreadable"]
 
 
@@ -292,7 +292,7 @@ def test_train_rows_that_share_an_index_say_that_their_order_is_not_known(tmp_pa
     write_step(tmp_path, 0, samples, Layout(dp=2))
     notes = {one.index: list(one.notes) for one in open_step(tmp_path / "train_data").samples}
     assert notes[1] == ["no rollout file: read from the train files, without rewards, status and text"]
-    assert notes[0] == ["which of the samples of its index it is, only the rollout file tells", *notes[1]]
+    assert notes[0] == ["several samples have this index; only the rollout file shows which one this is", *notes[1]]
 
 
 def test_a_bare_folder_of_row_wise_train_files(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ async def test_what_is_exported_is_what_the_command_line_prints(
         if name == "dumptui-health":
             await until(pilot, lambda: app.health.query_one(Table).empty != "looking")
         await press(pilot, ":")
-        await until_shown(pilot, "this prints what is on screen")
+        await until_shown(pilot, "this command prints the view on screen")
         await press(pilot, "y")
         assert shlex.split(app.clipboard) == ["dumptui", str(demo.resolve()), "--print", *words]
         for label, suffix in {"CSV": "csv", "JSON": "json", "Markdown": "md"}.items():
@@ -199,7 +199,7 @@ async def test_a_section_a_value_and_all_facts_are_copied_from_where_they_stand(
     write_step(tmp_path, 0, [sample(3, status="odd", label="\x1b[2J", metadata={"source": "hotpot"})])
     async with opened(tmp_path, size=(120, 40)) as (app, pilot):
         await press(pilot, "i")
-        await until_shown(pilot, "everything that is dumped", "y Copy", "e Export", "? Keys")
+        await until_shown(pilot, "all dumped fields", "y Copy", "e Export", "? Keys")
         await press(pilot, "home", "y")
         await pick(pilot, "the section")
         assert json.loads(app.clipboard)["status"] == "odd"
@@ -208,10 +208,10 @@ async def test_a_section_a_value_and_all_facts_are_copied_from_where_they_stand(
         await pick(pilot, "status ")
         assert app.clipboard == "odd"
         await press(pilot, "y")
-        await pick(pilot, "all of it")
+        await pick(pilot, "all sections")
         assert "metadata\n  source: hotpot\n" in app.clipboard and "label: ␛[2J" in app.clipboard
         await press(pilot, "?")
-        await until_shown(pilot, "A sample's facts")
+        await until_shown(pilot, "Details")
         await press(pilot, "escape", "y")
         await pick(pilot, "the section")
 
@@ -238,7 +238,7 @@ async def test_while_nothing_is_there_nothing_is_copied(tmp_path: Path) -> None:
         for key in ("y", "e", ":"):
             app.clear_notifications()
             await press(pilot, key)
-            await until_shown(pilot, "there is nothing here yet")
+            await until_shown(pilot, "nothing is shown here yet")
 
 
 # Places ----------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ async def test_a_visit_to_what_is_gone_says_so(demo: Path) -> None:
     State.of(demo).put("visit", Place(StepKey(77), "tokens", (1, 0)).to_json())
     async with opened(demo) as (_, pilot):
         await press(pilot, "`")
-        await until_shown(pilot, "no step 77 in this run", "step 3, 4 of 4")
+        await until_shown(pilot, "this run has no step 77", "step 3, 4 of 4")
     State.of(demo).put("visit", Place(StepKey(1), "gone", (777, 0)).to_json())
     async with opened(demo) as (_, pilot):
         await press(pilot, "`")
@@ -305,4 +305,4 @@ async def test_without_a_visit_nothing_is_offered(demo: Path, kept: object) -> N
     async with opened(demo) as (app, pilot):
         assert "back to" not in text(app)
         await press(pilot, "`")
-        await until_shown(pilot, "there was no visit before this one")
+        await until_shown(pilot, "there was no earlier session")

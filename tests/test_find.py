@@ -121,7 +121,7 @@ async def test_nothing_typed_shows_all_and_the_sample_under_the_cursor_stays(roo
 async def test_a_filter_that_finds_nothing_or_that_a_step_can_not_answer(root: Path) -> None:
     async with opened(root, key=StepKey(1, True), size=WIDE) as (app, pilot):
         await type_in(pilot, "slash", "reward > 5", "enter")
-        await until_shown(pilot, "0 of 4 samples", "no sample has all that is asked for")
+        await until_shown(pilot, "0 of 4 samples", "no samples match")
         await go(pilot, "n", "enter", "3", "1", "2", "1")
         await type_in(pilot, "slash", "dataset == 0", "enter")
         await until_shown(pilot, "4 of 4 samples")
@@ -231,14 +231,14 @@ def test_hostile_text_reaches_no_terminal(shared: Path) -> None:
         terminal.settle()
         terminal.press("q")
         ask(terminal, "/", "status == '\x1b[200~\x1b]0;owned\x07[/]\x1b[201~'")
-        terminal.until("of 8 samples", "no sample has all")
+        terminal.until("of 8 samples", "no samples match")
         assert foreign(bytes(terminal.raw)) == []
 
 
 def ask(terminal: Terminal, key: str, typed: str) -> None:
     terminal.settle()
     terminal.press(key)
-    terminal.until("enter takes, escape leaves")
+    terminal.until("enter apply · esc cancel")
     terminal.press("\x15")
     terminal.settle()
     terminal.press(typed, "\r")
@@ -301,9 +301,9 @@ async def test_going_to_a_step_by_its_number(root: Path) -> None:
         await go(pilot, "3", "t")
         await until_shown(pilot, "eval 1, 1 of 1", "sample 0 ·")
         await type_in(pilot, "number_sign", "7", "enter")
-        await until(pilot, lambda: says(pilot) == "there is no eval 7; there are evals 1 to 1")
+        await until(pilot, lambda: says(pilot) == "there is no eval 7; the run has evals 1 to 1")
         await type_in_more(pilot, "x")
-        await until(pilot, lambda: "give the number of a step" in says(pilot))
+        await until(pilot, lambda: "type a step number" in says(pilot))
         await press(pilot, "escape")
         await closed(pilot)
 

@@ -40,7 +40,7 @@ async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
             if name == "tokens":
                 await until(pilot, lambda: app.tokens.opened and app.tokens.opened.surveys)
             if name == "batch":
-                await until(pilot, lambda: "working out the columns" not in text(app))
+                await until(pilot, lambda: "computing the columns" not in text(app))
             if name == "facts":
                 await until_shown(pilot, "▾ sample")
             if name == "health":

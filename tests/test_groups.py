@@ -217,7 +217,7 @@ async def test_a_group_without_rewards_has_no_best(tmp_path: Path) -> None:
         await until_shown(pilot, "zero-std 0 of 0, 1", "[/x]␛[2J")
         assert under_cursor(app.groups.table)[:3] == ["0", "?", "?"]
         await press(pilot, "b")
-        await until_shown(pilot, "no member of the group has a reward")
+        await until_shown(pilot, "no sample of the group has a reward")
 
 
 async def test_evals_and_unreadable_steps(shared: Path) -> None:
@@ -226,7 +226,7 @@ async def test_evals_and_unreadable_steps(shared: Path) -> None:
         await until(pilot, lambda: "set" in app.groups.table.render_line(0).text or app.groups.table.row_count > 1)
         await until_shown(pilot, "10 unknown", "rewards are dicts: w in the Rollout pane chooses")
         await go(pilot, "d")
-        await until_shown(pilot, "after it in the table")
+        await until_shown(pilot, "next in the table")
         await press(pilot, "escape")
         await go(pilot, "enter", "enter")
         await until_shown(pilot, "· eval 2")
@@ -246,4 +246,4 @@ async def test_a_reward_that_is_a_dict_is_told_by_the_number_it_was_trained_with
         await go(pilot, "d")
         await until_shown(pilot, "reward   0.75", "best")
         await press(pilot, "enter")
-        await until_shown(pilot, "sample 0 against 1 (best) · reward 0.25 and 0.75")
+        await until_shown(pilot, "sample 0 vs 1 (best) · reward 0.25 vs 0.75")

@@ -71,7 +71,7 @@ def change(path: Path, edit: Callable[[Any], None]) -> None:
         ),
         (
             Layout(tp=2, cp=2, dp=2, pp=2, writers="shard"),
-            "layout: dp 2 × cp 2 (recorded) × tp and pp untold: each slice was written once; "
+            "layout: dp 2 × cp 2 (recorded) × tp and pp unknown: each slice was written once; "
             "train files of ranks 8, 10, 12, 14",
         ),
     ],
@@ -292,7 +292,7 @@ def test_train_files_of_an_earlier_attempt(tmp_path: Path) -> None:
     for step in range(3):
         write(tmp_path, step)
     set_age(tmp_path / "rollout_data/1.pt", 600)
-    problem = "train files are older than the rollout file: of an earlier attempt"
+    problem = "train files are older than the rollout file: they belong to an earlier attempt"
     begun_again = "step 2 is of an earlier attempt of the run: older than step 1, which was written last"
     assert said(tmp_path) == [(1, None, "warning", problem), (None, None, "warning", begun_again)]
 

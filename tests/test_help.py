@@ -20,7 +20,7 @@ async def test_the_help_of_each_pane_names_it_and_its_keys(demo: Path, size: tup
             await press(pilot, tab(name))
             await until(pilot, lambda name=name: app.pane == name)  # type: ignore[misc]
             await press(pilot, "question_mark")
-            await until_shown(pilot, f"{label}: help", "what it shows")
+            await until_shown(pilot, f"{label}: help", "About")
             await press(pilot, "down", "space", "up", "space")  # folds the text about it
             await until_shown(pilot, f"keys: {label}")
             await press(pilot, "slash", *"marked", "enter")
@@ -64,10 +64,10 @@ async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
             await press(pilot, key)
             await until(pilot, lambda: "Tokens: help" not in text(app))
         await press(pilot, "i")
-        await until_shown(pilot, "everything that is dumped of it")
+        await until_shown(pilot, "all dumped fields")
         await press(pilot, "question_mark")
         await until_shown(pilot, "A sample's facts: help")
         await press(pilot, "q")
-        await until_shown(pilot, "everything that is dumped of it")
+        await until_shown(pilot, "all dumped fields")
         await press(pilot, "q", "q")
         await until(pilot, lambda: app._exit)

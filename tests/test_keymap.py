@@ -43,12 +43,12 @@ def test_lines_are_ids_and_keys_by_character_or_by_name() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("tokens.wurst = x", "there is nothing called 'tokens.wurst'; dumptui --print keys lists what there is"),
+        ("tokens.wurst = x", "unknown id 'tokens.wurst'; dumptui --print keys lists the ids"),
         ("app.quit", "no key is given for app.quit"),
         ("app.quit = ,", "no key is given for app.quit"),
-        ("app.quit = ctlr+x", "'ctlr+x' is no key"),
-        ("app.quit = x, nokey", "'nokey' is no key"),
-        ("\x1b]0;owned\x07 = x", r"nothing called '\x1b]0;owned\x07'"),
+        ("app.quit = ctlr+x", "'ctlr+x' is not a key"),
+        ("app.quit = x, nokey", "'nokey' is not a key"),
+        ("\x1b]0;owned\x07 = x", r"unknown id '\x1b]0;owned\x07'"),
     ],
 )
 def test_a_wrong_line_is_told_with_its_number_and_the_others_hold(line: str, told: str) -> None:
@@ -113,7 +113,7 @@ async def test_remapped_keys_do_it_old_ones_don_t_and_the_line_of_keys_says_so(d
 async def test_a_swap_is_no_clash(demo: Path) -> None:
     write("app.next-step = <\napp.previous-step = >\n")
     async with opened(demo, key=StepKey(2)) as (app, pilot):
-        assert "as well as" not in text(app)
+        assert "is both" not in text(app)
         await press(pilot, "<")
         await until_shown(pilot, "step 3, 4 of 4")
 
@@ -121,10 +121,10 @@ async def test_a_swap_is_no_clash(demo: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("tokens.worst = n", "n is tokens.worst as well as app.next-sample"),
-        ("rollout.sort = j", "j is table.down as well as rollout.sort"),
-        ("rollout.sort = m", "m is rollout.sort as well as rollout.trend"),
-        ("list.down = q", "q is list.down as well as list.leave"),
+        ("tokens.worst = n", "n is both tokens.worst and app.next-sample"),
+        ("rollout.sort = j", "j is both table.down and rollout.sort"),
+        ("rollout.sort = m", "m is both rollout.sort and rollout.trend"),
+        ("list.down = q", "q is both list.down and list.leave"),
     ],
 )
 async def test_a_clash_is_told(demo: Path, line: str, told: str) -> None:
@@ -144,7 +144,7 @@ async def test_in_a_clash_the_first_has_the_key(demo: Path) -> None:
 async def test_keys_of_two_panes_or_of_a_pane_and_a_table_it_has_not_are_no_clash(demo: Path, pane: str) -> None:
     write("tokens.worst = enter\nhealth.again = s\n")
     async with opened(demo, pane=pane) as (app, _):
-        assert "as well as" not in text(app)
+        assert "is both" not in text(app)
 
 
 async def test_a_hostile_file_reaches_the_screen_as_text(demo: Path) -> None:

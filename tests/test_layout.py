@@ -242,7 +242,7 @@ def test_rank_numbers_say_nothing_where_cp_ranks_are_recorded(tmp_path: Path) ->
         ({"cp_rank": None}, "records no cp rank"),
         ({"cp_rank": 7}, "records no cp rank"),
         ({"cp_size": 3}, "different cp sizes"),
-        ({"qkv_format": "sbhd"}, "not known"),
+        ({"qkv_format": "sbhd"}, "unknown qkv_format"),
         ({"cp_size": 0}, "different cp sizes"),
     ],
 )
@@ -388,7 +388,7 @@ def test_a_stale_row_between_fresh_ones_is_seen_too(tmp_path: Path) -> None:
     (tmp_path / "train_data" / "0_1.pt").write_bytes(stale)
     shown = field(read(tmp_path), "train_log_probs", 4)
     assert shown["state"] == "partial"
-    assert shown["reason"] == "cp rank 1 of 2 missing; 0_1.pt holds other tokens than the sample"
+    assert shown["reason"] == "cp rank 1 of 2 missing; the tokens in 0_1.pt differ from the sample's"
 
 
 def test_an_attempt_that_is_stale_as_a_whole_has_no_train_rows(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_an_attempt_that_is_stale_as_a_whole_has_no_train_rows(tmp_path: Path) -
     step = read(tmp_path)
     assert step.trained == 0 and len(step.orphans) == 4
     assert states(step, "train_log_probs") == {"not dumped"}
-    assert {row["reason"] for row in tables.batch(step)} == {"no row of it is a sample of the rollout file"}
+    assert {row["reason"] for row in tables.batch(step)} == {"none of its rows is a sample of the rollout file"}
 
 
 def test_a_stale_attempt_with_equal_tokens_is_never_divergence(tmp_path: Path) -> None:

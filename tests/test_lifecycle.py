@@ -160,7 +160,7 @@ def test_any_events_make_a_lane(told: list[tuple[Any, ...]], width: int) -> None
     if spans:
         life = Lifecycle(tuple(spans))
         assert 0.0 <= life.waiting() <= life.t1 - life.t0 and life.queued() >= 0.0
-        assert len(said(life)["in all"]) > 0
+        assert len(said(life)["total"]) > 0
         width = width % 200
         lane = Lane(life)
         rows = lane.rows(width)
@@ -177,9 +177,9 @@ def test_a_life_is_told_in_words(tmp_path: Path) -> None:
     append(tmp_path, "metrics", logged(MIDNIGHT + 7, 0, rollout_reward=0.5))
     append(tmp_path, "metrics", logged(MIDNIGHT + 30, 0, perf_step_time=9.0), logged(MIDNIGHT + 31, 0, other_x=1))
     found = said(read_lifecycle(Telemetry(tmp_path), StepKey(0), 7))
-    assert found["in all"] == "8.000 s: 4.000 in 2 gen, 1.000 in 1 tool, 3.000 waiting, 0.500 of it queued"
+    assert found["total"] == "8.000 s: 4.000 in 2 gen, 1.000 in 1 tool, 3.000 waiting, 0.500 of it queued"
     assert found["began"] == "2026-01-01 00:00:00 UTC"
-    assert found["step logged"] == "22.000 s after its end"
+    assert found["logged"] == "22.000 s after it ended"
     assert found["attempt"] == "at 0.000 s for 8.000 s · completed"
     assert found["gen 1"] == "at 0.500 s for 2.000 s · weights v3 · 57 tokens"
     assert found["tool 1"] == "at 2.500 s for 1.000 s · 2 calls"
@@ -192,7 +192,7 @@ def test_a_life_over_midnight_and_its_second_attempt(tmp_path: Path) -> None:
     life = read_lifecycle(Telemetry(tmp_path), StepKey(4), 7)
     found = said(life, siblings=2)
     assert found["attempt 1"].endswith("for  10.0 s · aborted") and found["attempt 2"].endswith("8.0 s · completed")
-    assert found["shared by"] == "2 samples of this index: events don't tell them apart"
+    assert found["shared by"] == "2 samples with this index: the events do not distinguish them"
 
 
 def test_of_a_step_run_again_the_second_time_counts(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_without_metrics_the_newest_events_of_the_sample_are_taken(tmp_path: Pat
     append(tmp_path, f"trajectories/{HOURS[0]}", *events(TWO_TURNS, -7000))
     append(tmp_path, f"trajectories/{HOURS[2]}", *events(TWO_TURNS, index=8))
     life = read_lifecycle(Telemetry(tmp_path), StepKey(0), 7)
-    assert life is not None and life.t0 == MIDNIGHT - 7000 and "step logged" not in said(life)
+    assert life is not None and life.t0 == MIDNIGHT - 7000 and "logged" not in said(life)
 
 
 @pytest.mark.parametrize(("key", "index"), [(StepKey(0, True), 7), (StepKey(0), None), (StepKey(0), 3)])
@@ -236,7 +236,7 @@ def test_a_lane_is_as_wide_as_there_is_room() -> None:
 def test_a_life_of_one_turn_has_no_row_of_turns() -> None:
     life = Lifecycle(tuple(paired(events([(0, "attempt_start"), (1, "gen_start"), (5, "attempt_end")]))))
     assert Lane(life).rows(30) == ["·" * 6 + "█" * 24, "0 s  █ gen  · waiting  5.000 s"]
-    assert said(life)["in all"] == "5.000 s: 4.000 in 1 gen, 1.000 waiting, all of it queued"
+    assert said(life)["total"] == "5.000 s: 4.000 in 1 gen, 1.000 waiting, all of it queued"
 
 
 def test_a_short_span_is_seen_among_long_ones() -> None:
@@ -253,7 +253,7 @@ async def test_the_facts_of_a_sample_show_its_lane(tmp_path: Path) -> None:
         await go(pilot, "i")
         await until_shown(pilot, "▾ lifecycle", "████", "█ gen  ▒ tool  · waiting", "4.000 in 2 gen", "57 tokens")
         await go(pilot, "escape", "n", "i")
-        await until_shown(pilot, "sample 8: everything that is dumped")
+        await until_shown(pilot, "sample 8: all dumped fields")
         assert "lifecycle" not in text(app)
 
 
@@ -276,5 +276,5 @@ def test_lifecycles_are_printed(shared: Path) -> None:
     words = ["--print", "facts", "--step", "1", "--sample", "13", "--json"]
     document = json.loads(run(shared / "runs/multiturn", *words).stdout)
     life = {row["name"]: row["value"] for row in document["rows"] if row["section"] == "lifecycle"}
-    assert life["in all"] == "8.000 s: 5.000 in 2 gen, 1.500 in 2 tool, 1.500 waiting, 0.500 of it queued"
+    assert life["total"] == "8.000 s: 5.000 in 2 gen, 1.500 in 2 tool, 1.500 waiting, 0.500 of it queued"
     assert life["gen 2"] == "at 4.000 s for 2.500 s · weights v1 · 57 tokens"

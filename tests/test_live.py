@@ -168,7 +168,7 @@ async def test_a_step_that_is_written_anew_is_reloaded_where_it_is_open(root: Pa
         again = [sample(at, group_index=0, seed=50 + at) for at in range(2)]
         write_step(root, 0, again, LAYOUT, train=False, age=10)
         app.reader.look()
-        await until_shown(pilot, "the step was written anew, with fewer samples", "train 0/2")
+        await until_shown(pilot, "the step was rewritten with fewer samples", "train 0/2")
         await press(pilot, "1")
         await until_shown(pilot, "2 samples in 1 group", "train files are older than")
         write_step(root, 0, again, LAYOUT, age=0)

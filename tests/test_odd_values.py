@@ -211,7 +211,7 @@ def test_a_mask_that_can_t_be_read_is_not_all_ones(tmp_path: Path, mask: object)
     torch.save({"rollout_id": 0, "samples": batch}, tmp_path / "rollout_data" / "0.pt")
     step = read(tmp_path)
     document = documents(step)[0]
-    assert document["loss_mask"] is None and "loss_mask is no list of numbers" in document["notes"]
+    assert document["loss_mask"] is None and "loss_mask is not a list of numbers" in document["notes"]
     assert [row["effective_length"] for row in samples(step)] == [None, 6]
 
 
@@ -221,4 +221,4 @@ def test_engine_log_probs_that_can_t_be_read_are_not_undumped(tmp_path: Path) ->
     torch.save({"rollout_id": 0, "samples": [odd]}, tmp_path / "rollout_data" / "0.pt")
     step = read(tmp_path)
     assert field(step, "rollout_log_probs")["state"] == field(step, "lp_diff")["state"] == "unreadable"
-    assert "rollout_log_probs is no list of numbers" in documents(step)[0]["notes"]
+    assert "rollout_log_probs is not a list of numbers" in documents(step)[0]["notes"]

@@ -107,10 +107,10 @@ def test_what_was_left_out(tmp_path: Path) -> None:
     write_step(tmp_path, 0, made, partition=[[0, 1, 2, 4]], mirror=False)
     step = read(tmp_path)
     assert [(one.fact, one.positions) for one in left_out(step, samples(step))] == [
-        ("without a train row (whole group)", (6, 7)),
+        ("without a train row, like their whole group", (6, 7)),
         ("without a train row", (3, 5)),
-        ("removed by a filter (loss mask 0)", (0,)),
-        ("without an unmasked token", (2,)),
+        ("removed by a filter (loss mask is zero)", (0,)),
+        ("without unmasked tokens", (2,)),
     ]
     write_step(tmp_path, 1, made, train=False)
     step = read(tmp_path, 1)
@@ -123,7 +123,7 @@ def test_of_a_file_that_cannot_be_read_nobody_knows_what_was_left_out(tmp_path: 
     truth.files[1].write_bytes(b"")
     step = read(tmp_path)
     assert [(one.fact, one.positions) for one in left_out(step, samples(step))] == [
-        ("without a train row (perhaps in an unreadable file)", (2, 3))
+        ("without a train row (an unreadable file may hold it)", (2, 3))
     ]
 
 
@@ -152,15 +152,15 @@ def test_a_column_of_nothing_has_no_statistics(tmp_path: Path) -> None:
 
 def test_packing_in_sentences() -> None:
     two = [Load(3000, 4, (2000, 1000), (1, 1)), Load(1000, 2, (500, 500), (1, 1))]
-    assert shards_text(two).plain == "tokens  dp 0 3,000  dp 1 1,000 · largest 50.0% above the mean"
+    assert shards_text(two).plain == "tokens  dp 0 3,000  dp 1 1,000 · max/mean 1.50"
     assert micro_text(two).plain == (
-        "micro-batches  2 a dp shard in 2 optimizer steps · tokens 500-2,000, largest 100.0% above the mean"
-        " · dp shards of a step 60.0% above the mean"
+        "2 micro-batches per DP shard in 2 optimizer steps · tokens 500-2,000, max/mean 2.00"
+        " · worst step across DP shards max/mean 1.60"
     )
     many = [Load(1000 + at, 1, reason="micro_batch_indices is not dumped") for at in range(64)]
-    assert shards_text(many).plain == "tokens of a dp shard 1,000-1,063 · largest 3.1% above the mean"
+    assert shards_text(many).plain == "tokens per DP shard 1,000-1,063 · max/mean 1.03"
     assert micro_text(many).plain == "micro-batches -: micro_batch_indices is not dumped"
-    assert shards_text([]).plain == "tokens -: no train files" and left_out_text([], []).plain == "left out  nothing"
+    assert shards_text([]).plain == "tokens -: no train files" and left_out_text([], []).plain == "not trained  none"
 
 
 def test_bars_fill_their_width_and_no_value_is_lost() -> None:
@@ -175,8 +175,10 @@ def test_bars_fill_their_width_and_no_value_is_lost() -> None:
 async def test_the_batch_pane_tells_of_packing_and_columns(demo: Path) -> None:
     async with opened(demo, key=StepKey(3), size=(120, 40)) as (app, pilot):
         await go(pilot, "2")
-        await until_shown(pilot, "left out  4 without a train row (whole group): 124 125 126 127 · 12", "advantages, ")
-        await until_shown(pilot, "micro-batches  4 a dp shard in 1 optimizer step", "tokens  dp 0 3,876")
+        await until_shown(
+            pilot, "not trained  4 without a train row, like their whole group: 124 125 126 127 · 12", "advantages, "
+        )
+        await until_shown(pilot, "4 micro-batches per DP shard in 1 optimizer step", "tokens  dp 0 3,876")
         table = app.batch.query_one("#batch-columns", Table)
         assert under_cursor(table)[0] == "advantages"
         await go(pilot, "tab", "home")
@@ -184,7 +186,7 @@ async def test_the_batch_pane_tells_of_packing_and_columns(demo: Path) -> None:
         await go(pilot, "v", "down")
         await until(pilot, lambda: "per-token fields" not in text(app) and "rollout_log_probs, " in text(app))
         await go(pilot, "less_than_sign")
-        await until_shown(pilot, "step 2 · trained on 32 of 32", "left out  nothing", "rollout_log_probs, ")
+        await until_shown(pilot, "step 2 · trained on 32 of 32", "not trained  none", "rollout_log_probs, ")
         await go(pilot, "v")
         await until_shown(pilot, "per-token fields")
 
@@ -232,8 +234,8 @@ async def test_the_batch_pane_without_train_files_or_schedule(shared: Path, tmp_
         app.open_step(StepKey(0, True))
         await until(pilot, lambda: not app.wait.waiting)
         await go(pilot, "2")
-        await until_shown(pilot, "an eval is not trained on", "rollout_log_probs")
+        await until_shown(pilot, "evals have no train batch", "rollout_log_probs")
     write_step(tmp_path, 0, [sample(at) for at in range(10)], train=False)
     async with opened(tmp_path, size=(100, 30)) as (_, pilot):
         await go(pilot, "2")
-        await until_shown(pilot, "left out  10 without a train row: 0 1 2 3 4 5 6 7 …", "tokens -: no train files")
+        await until_shown(pilot, "not trained  10 without a train row: 0 1 2 3 4 5 6 7 …", "tokens -: no train files")

@@ -172,18 +172,20 @@ async def test_the_first_token_where_two_samples_part(tmp_path: Path) -> None:
         await go(pilot, "enter", "d")
         await until_shown(pilot, "compare sample 0 with", "worst")
         await choose(pilot, "       1")
-        await until_shown(pilot, "sample 0 against 1", "part at token 4 · 5 of 6 and 6 tokens alike · 1 difference")
+        await until_shown(
+            pilot, "sample 0 vs 1", "first differ at token 4 · 5 tokens in common (of 6 / 6) · 1 difference"
+        )
         shown = " ".join(text(app).split())
         assert '- 0 #4 (response token 1) " 11" id 11 trainer -0.250 engine -0.500 Δ 0.250' in shown
         assert '+ 1 #4 (response token 1) " 99" id 99 trainer -2.000 engine -1.750 Δ -0.250' in shown
         await go(pilot, "t")
-        await until_shown(pilot, "part at word 1 · 1 of 3 and 3 words alike", '" [/x]"', "␛[2J")
+        await until_shown(pilot, "first differ at word 1 · 1 words in common (of 3 / 3)", '" [/x]"', "␛[2J")
         await go(pilot, "t", "n")
-        await until_shown(pilot, "sample 0 against 2", "the same 6 tokens")
+        await until_shown(pilot, "sample 0 vs 2", "identical: 6 tokens")
         await go(pilot, "n", "p", "o")
-        await until_shown(pilot, "sample 1 against 0")
+        await until_shown(pilot, "sample 1 vs 0")
         await go(pilot, "i")
-        await until_shown(pilot, "sample 1: everything that is dumped")  # of the first one
+        await until_shown(pilot, "sample 1: all dumped fields")  # of the first one
         await go(pilot, "escape")
         await go(pilot, "enter")
         await until_shown(pilot, "sample 1 · step 0")
@@ -196,7 +198,7 @@ async def test_a_pair_from_its_group_narrow_and_along_its_differences(demo: Path
         await go(pilot, TAB, "down", "enter", "down", "d")
         await until_shown(pilot, "  best")
         await press(pilot, "enter")
-        await until_shown(pilot, "sample 69 against 68 (best)", "part at token", " alike ┈┈")
+        await until_shown(pilot, "sample 69 vs 68 (best)", "first differ at token", " identical ┈┈")
         assert {line[:2] for line in lines(app)} >= {"- ", "+ "}
         beside = app.query_one(Beside)
         for _ in range(len(beside._differences) + 1):
@@ -224,7 +226,7 @@ async def test_samples_of_many_tokens(tmp_path: Path) -> None:
     write_step(tmp_path, 0, made, fields=["log_probs"], mirror=False)
     async with opened(tmp_path) as (app, pilot):
         await go(pilot, "d", "enter")
-        await until_shown(pilot, "sample 0 against 1", "at least 0 of 60,004")
+        await until_shown(pilot, "sample 0 vs 1", "at least 0 of 60,004")
         await until(pilot, lambda: app.query_one(Beside).virtual_size.height > 4000)
         await go(pilot, "end")
         await until(pilot, lambda: app.query_one(Beside).scroll_offset.y > 4000)

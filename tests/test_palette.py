@@ -27,7 +27,7 @@ async def find(pilot: Pilot[None], query: str, *shown: str) -> None:
         ("eval 0", "Go to eval 0", "eval 0, 1 of 1"),
         ("reverse", "Reverse  (S)", "by sample"),
         ("half a page down", "Half a page down", "step 0 >"),
-        ("command line", "Command line  (:)", "this prints what is on screen"),
+        ("command line", "Command line  (:)", "this command prints the view on screen"),
         ("why so low", "Bookmark: why so low [/]␛", "2_0.pt"),
         ("pane: tok", "Pane: Tokens", "lp_diff against position"),
     ],
@@ -44,7 +44,7 @@ async def test_every_key_that_does_something_here_has_an_entry(demo: Path) -> No
     async with opened(demo, sample=(96, 0), key=StepKey(3), size=(120, 60)) as (app, pilot):
         await until_shown(pilot, "lp_diff against position")
         labels = {one.binding.description for one in app.screen.active_bindings.values() if not one.binding.system}
-        assert {"Worst token", "Copy", "Export", "Token after", "Step before", "Last visit"} <= labels
+        assert {"Worst token", "Copy", "Export", "Next token", "Previous step", "Last session"} <= labels
         await press(pilot, "ctrl+p")
         await until_shown(pilot, "Worst token  (])", "Copy  (y)", "Theme")
         assert text(app).count("Quit  (q)") == 1 and "Quit the application" not in text(app)

@@ -55,7 +55,7 @@ def copy(walk: Walk) -> None:
     walk.press("y", "the response", "the command line")
     walk.press("\r", "copied the row")
     assert '"lp_diff"' in walk.copied()
-    walk.press(":", "this prints what is on screen")
+    walk.press(":", "this command prints the view on screen")
     walk.press("y", "copied the command line")
     assert "--print tokens --step 3 --sample" in walk.copied()
 

@@ -33,7 +33,7 @@ WALK = {
     "p": "sample 94 ·",
     "2": "2_0.pt rollout_log_probs",
     "3": "lp_diff against position",
-    "m": "shade and chart by",
+    "m": "statistic for shades and chart",
     "escape": "sample 94 ·",
     "1": "< step 2 >",
     "<": "< step 1 >",

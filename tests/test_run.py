@@ -275,7 +275,7 @@ def test_a_file_that_is_gone_is_not_young(tmp_path: Path) -> None:
 
 
 def damaged(path: Path) -> None:
-    raise DumpError(path, "is cut short")
+    raise DumpError(path, "is truncated")
 
 
 def denied(path: Path) -> None:

@@ -52,7 +52,7 @@ def test_the_bare_list_of_old_dumps(tmp_path: Path, wrapped: bool) -> None:
 
 @pytest.mark.parametrize("payload", [3, {"samples": None}, {"rollout_data": {}}, "text"])
 def test_what_holds_no_samples_says_so(tmp_path: Path, payload: object) -> None:
-    with pytest.raises(DumpError, match="no rollout dump: it holds no list of samples"):
+    with pytest.raises(DumpError, match="not a rollout dump: it holds no list of samples"):
         read_rollout(saved(tmp_path, payload), 0, False)
 
 
@@ -64,7 +64,7 @@ def test_the_number_inside_has_to_be_that_of_the_name(tmp_path: Path) -> None:
 def test_entries_that_are_no_samples_are_listed(tmp_path: Path) -> None:
     rollout = read_rollout(saved(tmp_path, {"samples": [None, sample(), 3]}), 0, False)
     assert [s.response_length for s in rollout.samples] == [0, 4, 0]
-    assert rollout.samples[0].notes == ("is no sample but NoneType",)
+    assert rollout.samples[0].notes == ("is NoneType, not a sample",)
 
 
 # Arrays ---------------------------------------------------------------------------------------------------
@@ -92,20 +92,20 @@ def test_nan_and_infinity_are_values_and_none_is_not(tmp_path: Path) -> None:
     assert read.rollout_log_probs is not None
     assert np.array_equal(read.rollout_log_probs[[0, 1, 3]], [math.nan, -math.inf, -1.0], equal_nan=True)
     assert read.unscored.tolist() == [2]
-    assert read.notes == ("rollout_log_probs holds 1 entries that are no numbers",)
+    assert read.notes == ("rollout_log_probs holds 1 entries that are not numbers",)
 
 
 @pytest.mark.parametrize("values", ["abcd", {"a": 1}, [[-0.1, 5], [-0.2, 6]], ["x", "y"], [None, None]])
 def test_what_is_no_list_of_numbers_is_not_shown_as_one(tmp_path: Path, values: object) -> None:
     read = one(tmp_path, rollout_log_probs=values)
     assert read.rollout_log_probs is not None and not len(read.rollout_log_probs)
-    assert read.notes == ("rollout_log_probs is no list of numbers",)
+    assert read.notes == ("rollout_log_probs is not a list of numbers",)
 
 
 @pytest.mark.parametrize("tokens", [[1.5, 2.0, 3.0, 4.0], ["1", "2", "3", "4"], [[1, 2], [3, 4]], [1, 2**70, 3, 4]])
 def test_token_ids_are_whole_numbers(tmp_path: Path, tokens: object) -> None:
     read = one(tmp_path, tokens=tokens)
-    assert len(read.tokens) == 0 and "tokens is no list of whole numbers" in read.notes
+    assert len(read.tokens) == 0 and "tokens is not a list of integers" in read.notes
 
 
 def test_sentinels_of_media_are_token_ids(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_mask_of_weights_is_a_mask(tmp_path: Path, weights: list[float]) -> No
 def test_a_mask_that_begins_with_whole_numbers_may_go_on_with_something_else(tmp_path: Path) -> None:
     read = one(tmp_path, loss_mask=[1, -1, 1, None])
     assert read.loss_mask is not None and read.loss_mask.tolist()[:3] == [1, 0, 1]
-    assert read.notes == ("loss_mask holds 1 entries that are no numbers",)
+    assert read.notes == ("loss_mask holds 1 entries that are not numbers",)
 
 
 @pytest.mark.parametrize(("dumped", "read_as"), [(-3, 0), (10**12, 8), (None, 4), ("4", 4), (4.0, 4)])
@@ -134,7 +134,7 @@ def test_a_length_that_cannot_be_is_said_and_costs_no_memory(tmp_path: Path, dum
 def test_a_response_longer_than_all_its_tokens(tmp_path: Path) -> None:
     read = one(tmp_path, tokens=[])
     assert (read.total_length, read.prompt_length, read.response_length) == (0, 0, 4)
-    assert read.notes == ("the response of 4 tokens is longer than the 0 tokens in all",)
+    assert read.notes == ("the response of 4 tokens is longer than the sample's 0 tokens",)
 
 
 # Rewards --------------------------------------------------------------------------------------------------

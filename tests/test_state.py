@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_made_keeps_choices_for_the_session(home: Path, 
     state = State.of(run)
     state.put("theme", "nord")
     assert state.get("theme") == "nord"
-    assert state.problem is not None and state.problem.startswith("choices are not kept")
+    assert state.problem is not None and state.problem.startswith("settings not saved")
     (home / "state").unlink()
     state.put("place", 3)  # what could not be kept before is kept with it
     assert State.of(run).get("theme") == "nord"

@@ -79,7 +79,7 @@ async def test_n_and_p_go_along_the_samples_and_N_and_P_along_the_group(demo: Pa
         await go(app, pilot, "n", "p")
         assert app.rollout.current == before and app.pane == "conversation"
         await go(app, pilot, "P", "P")
-        await until_shown(pilot, "no other sample of group 23 that way")
+        await until_shown(pilot, "no further sample in group 23")
         await go(app, pilot, "greater_than_sign")
         await until_shown(pilot, "step 3, 4 of 4", "sample 96")
 
@@ -104,7 +104,7 @@ async def test_what_has_no_place_among_the_tokens_says_so(tmp_path: Path) -> Non
     async with opened(tmp_path, pane="conversation") as (app, pilot):
         await until_shown(pilot, "▾ 3 assistant")
         await go(app, pilot, "end", "t")
-        await until_shown(pilot, "where this message is among")
+        await until_shown(pilot, "the tokens of this message are unknown")
         assert app.pane == "conversation"
         await go(app, pilot, "home", "enter")
         await until_shown(pilot, "somewhere in the prompt")
@@ -119,7 +119,7 @@ async def test_percent_goes_from_a_call_to_its_result_and_back(demo: Path) -> No
             await go(app, pilot, key)
             places.append(current(app))
         assert places == [0, 1, 2, 3, 2, 3, 2]
-        await until_shown(pilot, "no tool call or result belongs")
+        await until_shown(pilot, "this message has no matching")
 
 
 async def test_long_parts_fold_and_markdown_is_drawn(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_a_sample_without_conversation_shows_its_turns(demo: Path) -> None
     async with opened(demo, key=StepKey(2), sample=(65, 0), pane="conversation") as (_, pilot):
         await until_shown(
             pilot,
-            "no conversation of this sample",
+            "no conversation for this sample",
             "▾ 0 user  <|im_start|>user⏎",
             "▾ 1 assistant",
             "thinking",
@@ -193,7 +193,7 @@ async def test_hostile_text_stands_in_visibly(shared: Path) -> None:
         await go(app, pilot, "j", "j", "space")
         await until_shown(pilot, "tab⇥cr␍nl", "nul␀bel␇del␡ c1‹009b›31m line‹2028›sep")
         await go(app, pilot, "i")
-        await until_shown(pilot, "sample 1: everything that is dumped")
+        await until_shown(pilot, "sample 1: all dumped fields")
         shown = text(app)
         assert not any(one < " " and one != "\n" for one in shown) and "\x9b" not in shown
 
@@ -234,7 +234,7 @@ async def test_i_tells_everything_in_any_pane(tmp_path: Path) -> None:
     async with opened(tmp_path, size=(100, 60)) as (app, pilot):
         for name in ("rollout", "batch", "tokens", "conversation"):
             await go(app, pilot, tab(name), "i")
-            await until_shown(pilot, "sample 0: everything that is dumped")
+            await until_shown(pilot, "sample 0: all dumped fields")
             await go(app, pilot, "escape")
             assert app.pane == name
         await go(app, pilot, "i")
@@ -245,7 +245,7 @@ async def test_i_tells_everything_in_any_pane(tmp_path: Path) -> None:
         for _ in range(4):
             await go(app, pilot, "pagedown")
             pages += text(app)
-        for words in ("weights v3 · 2.500 s", "v4 · 1.000 s, 0.500 s after the one before", "hotpot", "custom_key"):
+        for words in ("weights v3 · 2.500 s", "v4 · 1.000 s, 0.500 s after the previous call", "hotpot", "custom_key"):
             assert words in pages
         for words in ("train row", "loss_masks", "<int32[6]>", "a prompt", "a response"):
             assert words in pages
@@ -257,12 +257,12 @@ async def test_facts_of_one_sample_after_another(demo: Path) -> None:
         await go(app, pilot, "enter", "enter")
         await until_shown(pilot, "sample 64 · step 2")
         await go(app, pilot, "i", "j", "j", "n")
-        await until_shown(pilot, "sample 65: everything that is dumped")
+        await until_shown(pilot, "sample 65: all dumped fields")
         assert app.screen.query_one(Blocks).current == 2  # the same section
         await go(app, pilot, "N")
-        await until_shown(pilot, "sample 66: everything that is dumped")
+        await until_shown(pilot, "sample 66: all dumped fields")
         await go(app, pilot, "p", "p", "p", "P")
-        await until_shown(pilot, "sample 64: everything that is dumped", "no other sample of group 16 that way")
+        await until_shown(pilot, "sample 64: all dumped fields", "no further sample in group 16")
         await go(app, pilot, "n", "escape")
         await until_shown(pilot, "sample 65 · step 2")
         assert app.pane == "tokens" and app.tokens.position == 1

@@ -291,7 +291,7 @@ def test_a_half_written_document_keeps_the_last_good_one(tmp_path: Path) -> None
     assert telemetry.poll() == set()
     assert telemetry.started == 5.0
     ((told, sentence),) = telemetry.problems()
-    assert told == path and sentence.startswith("is no JSON document: ")
+    assert told == path and sentence.startswith("is not a JSON document: ")
     path.write_text('{"run_name": "r", "start_ts": 9.0}')
     assert telemetry.poll() == {"meta"}
     assert telemetry.started == 9.0

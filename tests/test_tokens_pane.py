@@ -139,10 +139,11 @@ async def test_two_statistics_have_an_axis_each(session: Session) -> None:
 async def test_a_statistic_that_is_not_there_says_why(session: Session) -> None:
     _, pilot = session
     await press(pilot, "m")
-    await choose(pilot, "teacher_log_probs  (not dumped: no file of the step has it)")
-    await until_shown(pilot, "teacher_log_probs · not dumped: no file of the step has it")
+    await choose(pilot, "teacher_log_probs  (not dumped: no file of the step has this column)")
+    await until_shown(pilot, "teacher_log_probs · not dumped: no file of the step has this column")
     await press(pilot, "n")  # the next sample shows what it has, and says what it lacks
-    await until_shown(pilot, "sample 71", "no teacher_log_probs: not dumped, no file of the step has it · lp_diff =")
+    lacking = "no teacher_log_probs: not dumped, no file of the step has this column · lp_diff ="
+    await until_shown(pilot, "sample 71", lacking)
 
 
 async def test_columns_that_nobody_knows_can_be_looked_at(tmp_path: Path) -> None:
@@ -246,9 +247,9 @@ async def test_go_to_a_position(session: Session) -> None:
     last = len(shown(app).texts) - 1
     await press(pilot, "ctrl+g")
     await answer(pilot, "x")
-    await until_shown(pilot, f"a position is a number from 0 to {last}")
+    await until_shown(pilot, f"type a number from 0 to {last}")
     await answer(pilot, str(last + 1))
-    await until_shown(pilot, f"a position is a number from 0 to {last}")
+    await until_shown(pilot, f"type a number from 0 to {last}")
     await answer(pilot, "12")
     await until_shown(pilot, " #12 ")
 
@@ -341,7 +342,7 @@ async def test_no_hit_says_so(session: Session) -> None:
     await answer(pilot, "no such words")
     await until_shown(pilot, "/no such words/ 0 hits")
     await press(pilot, ";")
-    await until_shown(pilot, "no hit in this sample")
+    await until_shown(pilot, "no match in this sample")
     assert app.tokens.heat.cursor == before
 
 

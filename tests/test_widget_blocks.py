@@ -184,7 +184,7 @@ async def test_a_search_unfolds_and_goes_from_hit_to_hit() -> None:
         await press(pilot, "comma")
         await until(pilot, lambda: page.query_one(Blocks).current == 1)
         await press(pilot, "slash", *["backspace"] * 6, *"xyz", "enter")
-        await until_shown(pilot, "nothing is found")
+        await until_shown(pilot, "no match")
 
 
 @given(st.lists(st.text(alphabet="ab \n世", max_size=80), min_size=1, max_size=3), st.integers(4, 30), st.booleans())

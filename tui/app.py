@@ -98,16 +98,23 @@ class DumpTui(PairApp):
             for at, name in enumerate(PANES, 1)
         ),
         Binding("escape", "up", "Back", id="app.up"),
-        Binding("n", "sample(1)", "Next", id="app.next-sample", tooltip="The next sample of the table"),
-        Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The sample before in the table"),
-        Binding("greater_than_sign", "step(1)", "Step after", key_display=">", show=False, id="app.next-step"),
-        Binding("less_than_sign", "step(-1)", "Step before", key_display="<", show=False, id="app.previous-step"),
+        Binding("n", "sample(1)", "Next", id="app.next-sample", tooltip="The next sample in the table"),
+        Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The previous sample in the table"),
+        Binding("greater_than_sign", "step(1)", "Next step", key_display=">", show=False, id="app.next-step"),
+        Binding("less_than_sign", "step(-1)", "Previous step", key_display="<", show=False, id="app.previous-step"),
         Binding("number_sign", "ask_step", "Go to a step", key_display="#", show=False, id="app.ask-step"),
-        Binding("t", "twin_step", "Eval or train", show=False, id="app.twin-step", tooltip="The eval of its number"),
-        Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Go to each newest step"),
+        Binding(
+            "t",
+            "twin_step",
+            "Train/eval",
+            show=False,
+            id="app.twin-step",
+            tooltip="The eval with the same number, or back",
+        ),
+        Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Follow the newest step"),
         Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
         Binding("q", "quit", "Quit", id="app.quit"),
-        Binding("ctrl+p", "command_palette", "Everything", show=False, priority=True, id="app.palette"),
+        Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="app.palette"),
         Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
     ]
 
@@ -221,7 +228,7 @@ class DumpTui(PairApp):
             self._leave_sample("enter on a sample opens it" if loaded.samples else "the step has no samples")
             self._open_asked_sample()
         elif self._position is not None and self._position >= len(loaded.samples):
-            self._leave_sample("the step was written anew, with fewer samples")
+            self._leave_sample("the step was rewritten with fewer samples")
         else:
             self._stale = frozenset(SAMPLE_PANES)
             if self._position is not None and (waited or self.pane in SAMPLE_PANES):
@@ -333,7 +340,7 @@ class DumpTui(PairApp):
     def go(self, place: Place) -> None:
         """Go to a place, as far as it is still there."""
         if place.key not in self.run_.steps:
-            return self.notify(f"there is no {place.key} in this run", severity="warning", markup=False)
+            return self.notify(f"this run has no {place.key}", severity="warning", markup=False)
         if self.loaded is None or place.key != self.loaded.key:
             self.choose_step(place.key)
         self._asked_sample, self._asked_place = place.sample, place

@@ -91,7 +91,7 @@ class Ask(Dialog[str | None]):
     """The answer is the text, None when left. Up and down go through what was typed before."""
 
     BINDINGS = [
-        Binding("escape", "dismiss(None)", "Leave", id="ask.leave"),
+        Binding("escape", "dismiss(None)", "Cancel", id="ask.leave"),
         Binding("up", "older", "Older", id="ask.older"),
         Binding("down", "newer", "Newer", id="ask.newer"),
         Binding("tab", "complete", "Complete", priority=True, id="ask.complete"),
@@ -126,7 +126,7 @@ class Ask(Dialog[str | None]):
             yield Line(id="ask-says")
 
     def on_mount(self) -> None:
-        keys = "enter takes, escape leaves" + ", tab completes" * bool(self.words)
+        keys = "enter apply · esc cancel" + (" · tab complete" if self.words else "")
         self.query_one("#ask-title", Line).say(Text(self.heading, "bold").append(f" · {keys}", "not bold"))
         self._look(self.value)
 

@@ -61,7 +61,7 @@ def note_of(state: State, place: Place) -> str:
 class Note(Dialog[str | None]):
     """Asks for the note of a place; None when left."""
 
-    BINDINGS = [Binding("escape", "dismiss(None)", "Leave", id="note.leave")]
+    BINDINGS = [Binding("escape", "dismiss(None)", "Cancel", id="note.leave")]
 
     def __init__(self, place: Place, note: str) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Note(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Text(f"bookmark {visible(str(self.place))}", style="bold"))
-            field = Entry(visible(self.note), "a note, or nothing · enter keeps it")
+            field = Entry(visible(self.note), "note (may be empty) · enter save")
             field.cursor_blink = False  # nothing is written while nothing changes
             field.select_on_focus = False
             yield field
@@ -94,7 +94,7 @@ class Bookmarks(Listing[Place]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
-            yield Static(Text("bookmarks · enter goes there, d deletes, escape leaves", style="bold"))
+            yield Static(Text("bookmarks · enter open · d delete · esc close", style="bold"))
             yield OptionList(markup=False)
 
     def on_mount(self) -> None:
@@ -103,13 +103,13 @@ class Bookmarks(Listing[Place]):
 
     def _show(self, highlighted: int) -> None:
         marks = bookmarks(self.state)
-        visit = [] if self.visit is None else [Bookmark(self.visit, "where the last visit ended")]
+        visit = [] if self.visit is None else [Bookmark(self.visit, "last position in the previous session")]
         self.places = [mark.place for mark in (*visit, *marks)]
         options = self.query_one(OptionList)
         options.clear_options()
         options.add_options(Option(Content(label(mark))) for mark in (*visit, *marks))
         if not self.places:
-            options.add_option(Option("none yet: B marks a place", disabled=True))
+            options.add_option(Option("no bookmarks yet; B adds one", disabled=True))
         options.highlighted = min(highlighted, len(self.places) - 1) if self.places else None
 
     @on(OptionList.OptionSelected)

@@ -69,11 +69,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.demo == (args.run is not None):
         parser.error("give a RUN folder, or --demo for a generated one")
     if args.follow and args.print not in (None, "steps"):
-        parser.error("--follow prints the steps only")
+        parser.error("--follow can only print the steps")
     if args.where is not None and args.print != "samples":
-        parser.error("--where is for --print samples")
+        parser.error("--where needs --print samples")
     if (args.partner is not None or args.words) and args.print != "pair":
-        parser.error("--with and --words are for --print pair")
+        parser.error("--with and --words need --print pair")
     if args.print is None and not can_draw():
         args.print = "steps"
     try:
@@ -117,7 +117,7 @@ def print_keys(args: argparse.Namespace) -> int:
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, without the usage."""
-        self.exit(2, f"dumptui: {visible(message)}; --help lists what there is\n")
+        self.exit(2, f"dumptui: {visible(message)}; see --help\n")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -134,13 +134,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--demo", action="store_true", help="open a generated run in a temporary folder")
     at = parser.add_mutually_exclusive_group()
-    at.add_argument("--step", type=int, metavar="N", help="a train step; the newest that can be read by default")
+    at.add_argument("--step", type=int, metavar="N", help="a train step (default: the newest readable one)")
     at.add_argument("--eval", type=int, metavar="N", help="an eval step")
     parser.add_argument(
         "--sample",
         type=sample_key,
         metavar="I[.K]",
-        help="Sample.index, and which of those where it repeats, from 0; ?.K for one without an index",
+        help="Sample.index; where it repeats, .K picks one, counted from 0; ?.K picks one without an index",
     )
     parser.add_argument(
         "--pane",
@@ -149,18 +149,16 @@ def make_parser() -> argparse.ArgumentParser:
         help="the pane to start in",
     )
     parser.add_argument("--follow", action="store_true", help="a live run: show each step as its files land")
-    parser.add_argument("--bell", action="store_true", help="ring when a followed step turns bad")
-    parser.add_argument("--reward-key", metavar="KEY", help="which entry to take of rewards that are dicts")
-    parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and end: {', '.join(VIEWS)}")
+    parser.add_argument("--bell", action="store_true", help="ring when a followed step crosses a threshold")
+    parser.add_argument("--reward-key", metavar="KEY", help="the entry to use as reward where rewards are dicts")
+    parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and exit: {', '.join(VIEWS)}")
     parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
     parser.add_argument(
         "--with", type=sample_key, metavar="J[.K]", dest="partner", help="the sample to compare with (--print pair)"
     )
     parser.add_argument("--words", action="store_true", help="compare words, not tokens (--print pair)")
-    parser.add_argument(
-        "--where", metavar="EXPR", help="only the samples for which it holds, such as 'reward == 0 and truncated'"
-    )
-    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep summaries under XDG_CACHE_HOME")
+    parser.add_argument("--where", metavar="EXPR", help="only samples that match, such as 'reward == 0 and truncated'")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write cached summaries")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON document")
     form.add_argument("--csv", action="store_true", help="print the rows as CSV")
@@ -278,7 +276,7 @@ def open_run(args: argparse.Namespace) -> Run | int:
 def check_terminal() -> None:
     columns, lines = os.get_terminal_size(sys.stderr.fileno())
     if columns < 40 or lines < 10:
-        raise DumpError("terminal", f"{columns}x{lines} is too small, at least 40x10 are needed")
+        raise DumpError("terminal", f"{columns}x{lines} is too small; dumptui needs 40x10")
 
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:

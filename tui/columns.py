@@ -106,9 +106,9 @@ def reward_in_full(value: object) -> str:
 
 
 STEPS = (
-    Field("label", "step", 7, whole, "the rollout id; evals stand beside the train step of their number"),
+    Field("label", "step", 7, whole, "the rollout id; an eval follows the train step with the same number"),
     Field("samples", "n", 4, whole, "samples in the rollout file"),
-    Field("reward_mean", "reward", 6, fixed(3), "mean raw reward of the samples that have one (evals: reward)"),
+    Field("reward_mean", "reward", 6, fixed(3), "mean raw reward of the samples with a reward (evals: reward)"),
     Field(
         "mean_abs_lp_diff",
         "|Δ|",
@@ -124,7 +124,7 @@ STEPS = (
         "0-std",
         5,
         percent,
-        "share of prompt groups whose rewards are all equal: nothing to learn from",
+        "share of prompt groups whose rewards are all equal, which give no advantage",
     ),
     Field("staleness_mean", "stale", 5, fixed(1), "mean over samples of newest - oldest weight version"),
     Field("max_abs_lp_diff", "max |Δ|", 8, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
@@ -137,7 +137,7 @@ STEPS = (
         odd_count,
         "NaN and infinite values among rewards, |Δ| and entropy of unmasked tokens: they are in no mean",
     ),
-    Field("state", "state", 10, whole, "what is known of the step's files", right=False),
+    Field("state", "state", 10, whole, "whether the step's files are complete and readable", right=False),
 )
 
 SAMPLES = (
@@ -189,9 +189,9 @@ SAMPLES = (
         odd_count,
         "NaN and infinite values, in no statistic: reward, and |Δ|, entropies, advantages, returns of unmasked tokens",
     ),
-    Field("versions", "weights", 9, whole, "the weight version that wrote it, or the oldest and the last of several"),
+    Field("versions", "weights", 9, whole, "the weight version that wrote it; of several, the oldest and the last"),
     Field("status", "status", 10, whole, "Sample.status", False, right=False),
-    Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0; indices restart with each", False),
+    Field("dataset", "set", 3, whole, "evals: the dataset's number, from 0; each dataset restarts the indices", False),
     Field("remove_sample", "removed", 7, yes, "masked out of training by a filter", False),
     Field("total_length", "total", 6, whole, "prompt and response tokens", False),
     Field("effective_length", "trained", 7, whole, "response tokens with loss mask 1", False),
@@ -206,8 +206,8 @@ SAMPLES = (
     Field("adv_std", "adv std", 7, spread, "standard deviation (n-1) of the advantages", False),
     Field("return_mean", "return", 7, fixed(3, "+"), "mean return over unmasked tokens", False),
     Field("dumped_rank", "rank", 5, whole, "rank of the first train file that holds the row", False),
-    Field("micro_batch", "mb", 3, whole, "which micro-batch of its dp shard trained it, counted from 0", False),
-    Field("optimizer_step", "opt", 3, whole, "which optimizer step of the rollout, counted from 0", False),
+    Field("micro_batch", "mb", 3, whole, "its micro-batch within the dp shard, counted from 0", False),
+    Field("optimizer_step", "opt", 3, whole, "its optimizer step within the rollout, counted from 0", False),
 )
 
 
@@ -218,13 +218,13 @@ def chosen(*keys: str) -> tuple[Field, ...]:
 
 
 GROUPS = (
-    Field("label", "group", 5, whole, "prompt group; evals: the run of equal prompts, counted over the file"),
+    Field("label", "group", 5, whole, "prompt group; evals: a run of equal prompts, numbered over the file"),
     Field(
         "strip",
         "rewards",
         16,
         whole,
-        "of the members, best to worst: + success, - failure, ? no reward; else values, or bars over the step's range",
+        "of the samples, best to worst: + success, - failure, ? no reward; else values, or bars over the step's range",
         right=False,
     ),
     Field(
@@ -235,21 +235,21 @@ GROUPS = (
         "zero-std: all rewards are equal; single: one reward, nothing to compare; unknown: no reward",
         right=False,
     ),
-    Field("n", "n", 2, whole, "members"),
-    Field("reward_mean", "reward", 6, fixed(2), "mean raw reward of the members that have one (evals: reward)"),
+    Field("n", "n", 2, whole, "samples"),
+    Field("reward_mean", "reward", 6, fixed(2), "mean raw reward of the samples with a reward (evals: reward)"),
     Field("reward_std", "std", 6, spread, "standard deviation (n-1) of the rewards"),
-    Field("pass_at_1", "pass@1", 6, fixed(2), "share of members that succeed; binary rewards only"),
-    Field("pass_at_k", "pass@k", 6, fixed(2), "whether any member succeeds: k is the members with a reward"),
+    Field("pass_at_1", "pass@1", 6, fixed(2), "share of samples that succeed; binary rewards only"),
+    Field("pass_at_k", "pass@k", 6, fixed(2), "1 if any sample succeeds, else 0; k counts the samples with a reward"),
     Field("response_length_mean", "len", 5, fixed(0), "mean response length in tokens, tool output included"),
-    Field("truncated_frac", "trunc", 5, percent, "share of members cut by the length limit"),
-    Field("mean_abs_lp_diff", "|Δ|", 7, fixed(4), "mean over members of mean |train - rollout log-prob|"),
-    Field("not_finite", "NaN inf", 7, odd_count, "NaN and infinite values of its members, which are in no statistic"),
-    Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0"),
+    Field("truncated_frac", "trunc", 5, percent, "share of samples cut by the length limit"),
+    Field("mean_abs_lp_diff", "|Δ|", 7, fixed(4), "mean over samples of mean |train - rollout log-prob|"),
+    Field("not_finite", "NaN inf", 7, odd_count, "NaN and infinite values of its samples; statistics leave them out"),
+    Field("dataset", "set", 3, whole, "evals: the dataset's number, from 0"),
 )
 
 MEMBERS = (
     *chosen("label"),
-    Field("compared_reward", "reward", 6, reward, "the trainer's raw reward where it is there, else Sample.reward"),
+    Field("compared_reward", "reward", 6, reward, "the trainer's raw reward if dumped, else Sample.reward"),
     *chosen("response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
 )
 
@@ -257,25 +257,25 @@ BATCH_FILES = (
     Field("file", "file", 12, whole, "train file", right=False),
     Field("rank", "rank", 5, whole, "rank in the file name"),
     Field("dp_shard", "dp", 3, whole, "data-parallel shard, counted by first rank"),
-    Field("cp", "cp", 6, whole, "context-parallel rank of how many"),
+    Field("cp", "cp", 6, whole, "context-parallel rank, and how many there are"),
     Field("rows", "rows", 5, whole, "samples in the file"),
     Field("tokens", "tokens", 9, whole, "prompt and response tokens of its samples"),
     Field("bytes", "size", 9, size, "size of the file"),
-    Field("status", "state", 12, whole, "what can be said of the file", right=False),
-    Field("fields", "per-token fields", 60, listed, "the per-token columns that this rank holds", right=False),
+    Field("status", "state", 12, whole, "whether the file is readable and fits its step", right=False),
+    Field("fields", "per-token fields", 60, listed, "the per-token columns in this rank's file", right=False),
 )
 
 BATCH_COLUMNS = (
-    Field("name", "column", 17, whole, "a per-token column, over the unmasked tokens of the step", right=False),
-    Field("mean", "mean", 9, significant, "mean over tokens: long samples count more than in the samples table"),
+    Field("name", "column", 17, whole, "per-token column; statistics use the step's unmasked tokens", right=False),
+    Field("mean", "mean", 9, significant, "mean over tokens, so long samples weigh more than in the samples table"),
     Field("std", "std", 9, significant, "standard deviation (n-1) over tokens"),
     Field("low", "min", 9, significant, "smallest value"),
-    Field("median", "p50", 9, significant, "half of the values are smaller"),
+    Field("median", "p50", 9, significant, "median: half of the values are smaller"),
     Field("p99", "p99", 9, significant, "99 of 100 values are smaller"),
     Field("high", "max", 9, significant, "largest value"),
     Field("count", "tokens", 9, whole, "unmasked tokens with a value"),
     Field("samples", "samples", 7, whole, "samples with values of the column"),
-    Field("not_finite", "NaN inf", 7, whole, "values that are NaN or infinite, in no statistic"),
+    Field("not_finite", "NaN inf", 7, whole, "NaN and infinite values, which no statistic includes"),
     Field("reason", "why not", 30, whole, "why no sample has values", right=False),
 )
 
@@ -302,10 +302,10 @@ BATCH_SAMPLES = chosen(
 
 
 HEALTH = (
-    Field("label", "step", 9, whole, "the step it concerns, or the whole run", right=False),
+    Field("label", "step", 9, whole, "the step, or the whole run", right=False),
     Field("level", "level", 7, whole, "error: unreadable, missing or contradictory; warning: partial", right=False),
-    Field("file", "file", 22, whole, "the file it concerns", right=False),
-    Field("problem", "problem", 70, whole, "what was found", right=False),
+    Field("file", "file", 22, whole, "the file", right=False),
+    Field("problem", "problem", 70, whole, "the problem", right=False),
 )
 
 

@@ -47,7 +47,7 @@ class CommandLine(Dialog[bool]):
 
     BINDINGS = [
         Binding("y,enter", "dismiss(True)", "Copy", id="command.copy"),
-        Binding("escape,q", "dismiss(False)", "Leave", id="command.leave"),
+        Binding("escape,q", "dismiss(False)", "Close", id="command.leave"),
     ]
 
     def __init__(self, text: str) -> None:
@@ -56,5 +56,5 @@ class CommandLine(Dialog[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
-            yield Static(Text("this prints what is on screen · y copies it, escape leaves", style="bold"))
+            yield Static(Text("this command prints the view on screen · y copy · esc close", style="bold"))
             yield Static(Text(self.text, overflow="fold"), id="command")

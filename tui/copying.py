@@ -12,8 +12,8 @@ LIMIT = 74_994  # bytes: as base64 it fits the 100,000 that common terminals tak
 CHUNK = 512  # GNU screen takes 768 bytes of one string
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 HINTS = {
-    "tmux": "tmux hands it on with `set -g set-clipboard on`, or with `allow-passthrough on`",
-    "screen": "GNU screen hands it on only to a terminal that takes OSC 52",
+    "tmux": "in tmux, enable `set -g set-clipboard on` or `allow-passthrough on`",
+    "screen": "in GNU screen this works only if the terminal supports OSC 52",
 }
 
 

@@ -35,8 +35,8 @@ PREVIEW = 60  # cells of what would be copied
 
 
 SHEET_KEYS = [
-    Binding("y", "copy", "Copy", id="desk.copy", tooltip="Copy a cell, the row, the sample's text"),
-    Binding("e", "export", "Export", id="desk.export", tooltip="Write what is on screen to a file"),
+    Binding("y", "copy", "Copy", id="desk.copy", tooltip="Copy a cell, the row or the sample's text"),
+    Binding("e", "export", "Export", id="desk.export", tooltip="Write this view to a file"),
     Binding(
         "colon",
         "command",
@@ -44,7 +44,7 @@ SHEET_KEYS = [
         key_display=":",
         show=False,
         id="desk.command",
-        tooltip="The command line that prints what is on screen",
+        tooltip="Show the command line that prints this view",
     ),
 ]
 """Also those of a screen over the panes that has a sheet."""
@@ -53,10 +53,10 @@ SHEET_KEYS = [
 class Desk(ContentSwitcher):
     """Holds the panes."""
 
-    BINDING_GROUP_TITLE = "what is on screen"
+    BINDING_GROUP_TITLE = "this view"
     BINDINGS = [
         *SHEET_KEYS,
-        Binding("B", "bookmark", "Bookmark", show=False, id="desk.bookmark", tooltip="Mark this place with a note"),
+        Binding("B", "bookmark", "Bookmark", show=False, id="desk.bookmark", tooltip="Bookmark this place"),
         Binding(
             "apostrophe",
             "bookmarks",
@@ -64,16 +64,16 @@ class Desk(ContentSwitcher):
             key_display="'",
             show=False,
             id="desk.bookmarks",
-            tooltip="Go to a place that was marked",
+            tooltip="List the bookmarks and go to one",
         ),
         Binding(
             "grave_accent",
             "visit",
-            "Last visit",
+            "Last session",
             key_display="`",
             show=False,
             id="desk.visit",
-            tooltip="Go to where the last visit ended",
+            tooltip="Go to where the last session ended",
         ),
     ]
 
@@ -108,7 +108,7 @@ class Desk(ContentSwitcher):
 
         sheet = sheet_of(self.dumptui)
         if sheet is None:
-            self.say("there is nothing here yet", problem=True)
+            self.say("nothing is shown here yet", problem=True)
         return sheet
 
     async def fill(self, panes: Iterable[Widget]) -> None:
@@ -167,7 +167,7 @@ class Desk(ContentSwitcher):
 
         text = copyable(text)
         if not fits(text):
-            self._save("dumptui-copy", "txt", lambda: text, f"{name} is more than terminals take: ")
+            self._save("dumptui-copy", "txt", lambda: text, f"{name} is too long for the clipboard: ")
             return
         self.app.copy_to_clipboard(text)
         hint = HINTS.get(multiplexer(os.environ), "")
@@ -199,7 +199,7 @@ class Desk(ContentSwitcher):
         try:
             path = await asyncio.wrap_future(self.dumptui.reader.submit(save))
         except (OSError, DumpError) as error:
-            self.say(f"nothing is written: {error}", problem=True)
+            self.say(f"not written: {error}", problem=True)
         else:
             self.say(f"{why}written to {path}")
 
@@ -255,7 +255,8 @@ class Desk(ContentSwitcher):
         def noted(note: str | None) -> None:
             if note is not None:
                 set_bookmark(state, place, note)
-                self.say(state.problem or f"marked {place}; ' lists the bookmarks", problem=state.problem is not None)
+                done = f"bookmarked {place}; ' lists the bookmarks"
+                self.say(state.problem or done, problem=state.problem is not None)
 
         self.app.push_screen(Note(place, note_of(state, place)), noted)
 
@@ -270,7 +271,7 @@ class Desk(ContentSwitcher):
 
     def action_visit(self) -> None:
         if self.visit is None:
-            self.say("there was no visit before this one")
+            self.say("there was no earlier session")
         else:
             self.dumptui.go(self.visit)
 

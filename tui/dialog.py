@@ -33,7 +33,7 @@ class Listing(Dialog[Answer | None]):
     """A list over the screen, gone through as the tables are; the answer is None when it is left."""
 
     BINDINGS = [
-        Binding("escape,q", "dismiss(None)", "Leave", id="list.leave"),
+        Binding("escape,q", "dismiss(None)", "Close", id="list.leave"),
         Binding("j", "move('cursor_down')", "Down", show=False, id="list.down"),
         Binding("k", "move('cursor_up')", "Up", show=False, id="list.up"),
         Binding("ctrl+d", "move('page_down')", "Page down", show=False, id="list.page-down"),
@@ -86,7 +86,7 @@ class Pick(Listing[Shown]):
     """Any of several; the answer is a list of their keys, "all" or "default", or None when left."""
 
     BINDINGS = [
-        Binding("space", "turn", "On or off", id="pick.turn"),
+        Binding("space", "turn", "Show/hide", id="pick.turn"),
         Binding("enter", "done", "Done", priority=True, id="pick.done"),
         Binding("a", "dismiss('all')", "All", id="pick.all"),
         Binding("d", "dismiss('default')", "Default", id="pick.default"),

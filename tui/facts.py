@@ -81,26 +81,26 @@ def line_of(fact: Fact, width: int) -> str:
 class FactsScreen(Dialog[None]):
     """One section under the other; those that are long are folded."""
 
-    BINDING_GROUP_TITLE = "facts"
+    BINDING_GROUP_TITLE = "details"
     HELP = """\
-# A sample's facts
+# Details
 
-Everything that is dumped of the sample. The **lifecycle** is drawn over its time, the turns numbered where they begin
-to generate, and told below it in seconds since it began.
+All dumped fields of the sample. The **lifecycle** is drawn as a lane over time, each turn numbered where its generation
+starts, and listed below the lane in seconds since the start.
 
-- **up** and **down** go along the sections, **space** unfolds one, **z** all; **/** searches, **;** and **,** go along
-  what was found.
-- **n** and **p** show the facts of the next and previous sample, **N** and **P** of those of its group.
-- **y** copies the section, a value of it or all; **e** writes all of it to a file; **:** shows the command line that
-  prints it.
+- **up** and **down** move between the sections; **space** unfolds one, **z** all; **/** searches, **;** and **,** go to
+  the next and the previous match.
+- **n** and **p** show the details of the next and previous sample, **N** and **P** stay within its group.
+- **y** copies the section, one of its values, or all sections; **e** writes all of them to a file; **:** shows the
+  command line that prints them.
 - **i** or **escape** goes back.
 """
     BINDINGS = [
-        Binding("q,i,escape", "dismiss(None)", "Leave", id="facts.leave"),
+        Binding("q,i,escape", "dismiss(None)", "Close", id="facts.leave"),
         Binding("n", "app.sample(1)", "Next", id="app.next-sample"),
         Binding("p", "app.sample(-1)", "Previous", id="app.previous-sample"),
-        Binding("N", "app.member(1)", "Next of group", show=False, id="app.next-member"),
-        Binding("P", "app.member(-1)", "Previous of group", show=False, id="app.previous-member"),
+        Binding("N", "app.member(1)", "Next in group", show=False, id="app.next-member"),
+        Binding("P", "app.member(-1)", "Previous in group", show=False, id="app.previous-member"),
         *SHEET_KEYS,
         Binding("question_mark", "app.help", "Keys", key_display="?", id="app.help"),
     ]
@@ -112,7 +112,7 @@ to generate, and told below it in seconds since it began.
     def compose(self) -> ComposeResult:
         with Vertical(id="facts"):
             yield Line(id="facts-title")
-            yield Blocks(id="fact-list", empty="nothing is dumped of this sample")
+            yield Blocks(id="fact-list", empty="no fields are dumped for this sample")
             yield KeyLine()
 
     def on_mount(self) -> None:
@@ -125,7 +125,7 @@ to generate, and told below it in seconds since it began.
         before = self.facts.blocks[blocks.current].title if self.facts.blocks else ""
         self.facts = facts
         name = sample_label(facts.sample.index, facts.sample.occurrence)
-        self.query_one("#facts-title", Line).say(Text(f"sample {name}: everything that is dumped of it", "bold"))
+        self.query_one("#facts-title", Line).say(Text(f"sample {name}: all dumped fields", "bold"))
         blocks.show(facts.blocks, next((at for at, one in enumerate(facts.blocks) if one.title == before), 0))
 
     def sheet(self) -> Sheet | None:
@@ -144,7 +144,7 @@ to generate, and told below it in seconds since it began.
             lambda: {**place, "rows": found},
             sample,
             row_name="the section",
-            texts=(("all of it", "\n".join(map(section_text, sections))),),
+            texts=(("all sections", "\n".join(map(section_text, sections))),),
         )
 
     def action_copy(self) -> None:

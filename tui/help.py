@@ -27,6 +27,11 @@ from dumptui.tui.widgets.line import Line
 KEYS = 10
 """Cells for the keys of an action; more of them push what it does to the right."""
 EVERYWHERE = "everywhere"
+TEXTUAL = {
+    "app.focus_next": ("Next table", "Move the focus to the next table, text or chart"),
+    "app.focus_previous": ("Previous table", "Move the focus to the previous table, text or chart"),
+    "quit": ("Quit", ""),
+}
 BOLD = Style(bold=True)
 
 
@@ -36,7 +41,7 @@ class Explanation(Blocks):
     def __init__(self, paragraphs: Sequence[str], keys: Iterable[tuple[str, list[str]]]) -> None:
         super().__init__()
         self._paragraphs = paragraphs
-        self.show([block("what it shows", map(plain, paragraphs)), *(block(*one) for one in keys)], full=True)
+        self.show([block("About", map(plain, paragraphs)), *(block(*one) for one in keys)], full=True)
 
     def on_resize(self) -> None:
         self.call_next(self._draw)  # when the width is known
@@ -48,7 +53,7 @@ class Explanation(Blocks):
 class HelpScreen(Dialog[None]):
     """The text about what has the focus, then the keys that work there. (Textual's own panel takes 0.1 s to come.)"""
 
-    BINDINGS = [Binding("q,escape,question_mark", "dismiss(None)", "Leave", id="help.leave")]
+    BINDINGS = [Binding("q,escape,question_mark", "dismiss(None)", "Close", id="help.leave")]
 
     def __init__(self, below: Screen[object]) -> None:
         super().__init__()
@@ -116,5 +121,10 @@ def name_of(node: DOMNode) -> str:
 def line_of(app: App[object], bindings: Sequence[Binding]) -> str:
     keys = " ".join(dict.fromkeys(map(app.get_key_display, bindings)))
     first = bindings[0]
-    told = f"{first.description}: {first.tooltip}" if first.tooltip else first.description
-    return f"{' ' * max(0, KEYS - cell_width(keys))}{keys}  {told}"
+    label, tip = words_of(first)
+    return f"{' ' * max(0, KEYS - cell_width(keys))}{keys}  {label}{f': {tip}' if tip else ''}"
+
+
+def words_of(binding: Binding) -> tuple[str, str]:
+    """Return the label and the tip of a key's action, those of Textual's own keys in our words."""
+    return TEXTUAL.get(binding.action, (binding.description, binding.tooltip))

@@ -30,7 +30,7 @@ COLUMNS = [
 class HitsScreen(Dialog[StepKey | None]):
     """The answer is the step to open, None when left. Who gets it has to stop the finder, or to give it other work."""
 
-    BINDINGS = [Binding("escape,q", "dismiss(None)", "Leave", id="hits.leave")]
+    BINDINGS = [Binding("escape,q", "dismiss(None)", "Close", id="hits.leave")]
 
     def __init__(self, finder: Finder, keys: Sequence[StepKey], pattern: str) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class HitsScreen(Dialog[StepKey | None]):
             yield Line(id="hits-title")
             yield Table(id="hits-table", empty="searching")
             hint = Line()
-            hint.say("enter opens the step with this search, escape leaves it")
+            hint.say("enter open the step with this search · esc close")
             yield hint
 
     def on_mount(self) -> None:
@@ -66,7 +66,7 @@ class HitsScreen(Dialog[StepKey | None]):
     def _show(self) -> None:
         rows = self.rows
         done = sum(one.finished or one.problem is not None for one in self.found.values())
-        self.table.empty = "searching" if done < len(self.keys) else "no sample of the run has it"
+        self.table.empty = "searching" if done < len(self.keys) else "no sample of the run matches"
         self.table.show(COLUMNS, len(rows), lambda at: cells(rows[at]))
         title = Text(f"{count(sum(len(one.hits) for one in rows), 'sample')} in ")
         title.append(f"{done} of {count(len(self.keys), 'step')} searched · ")

@@ -82,10 +82,10 @@ def normal(key: str) -> str:
 
 def fault(line: Line, known: Mapping[str, Binding]) -> str | None:
     if line.id not in known:
-        return f"there is nothing called {line.id!r}; dumptui --print keys lists what there is"
+        return f"unknown id {line.id!r}; dumptui --print keys lists the ids"
     if not line.keys:
-        return f"no key is given for {line.id}"
-    return next((f"{key!r} is no key" for key in line.keys if not is_key(key)), None)
+        return f"no key for {line.id}"
+    return next((f"{key!r} is not a key" for key in line.keys if not is_key(key)), None)
 
 
 def is_key(key: str) -> bool:
@@ -163,7 +163,7 @@ def clashes(screen: Screen[object], keymap: Keymap) -> list[str]:
         [type(node) for node in one.ancestors_with_self] for one in screen.query("*") if one.can_focus
     ]
     found = {pair: None for chain in dialogs + chains for pair in shared_keys(chain, keymap)}
-    return [f"{as_written(key)} is {nearer} as well as {farther}: it does the first" for key, nearer, farther in found]
+    return [f"{as_written(key)} is both {nearer} and {farther}: {nearer} wins" for key, nearer, farther in found]
 
 
 def shared_keys(chain: Sequence[type[DOMNode]], keymap: Keymap) -> Iterator[tuple[str, str, str]]:

@@ -33,7 +33,7 @@ def draw(talk: Talk, message: int, width: int) -> Drawn:
     texts = {at: one.text for at, one in enumerate(passages) if one.kind == "plain" and not one.label}
     problem = "" if texts else "the message has no text"
     if sum(sum(map(len, text.lines)) for text in texts.values()) > LONGEST:
-        problem = "the text is too long to be drawn as Markdown"
+        problem = "the text is too long to be shown as Markdown"
     drawn = {} if problem else {at: strips(text, width) for at, text in texts.items()}
     return Drawn(talk.position, message, width, drawn, problem)
 

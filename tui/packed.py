@@ -18,7 +18,7 @@ NAMED = 8  # samples that are named one by one
 
 
 def shards_text(found: Sequence[Load]) -> Text:
-    """The tokens of the data-parallel shards, and how far the largest is above their mean."""
+    """The tokens of the data-parallel shards, and how much larger the largest is than their mean."""
     text = Text().append("tokens", "bold")
     tokens = [load.tokens for load in found]
     if not tokens:
@@ -26,33 +26,33 @@ def shards_text(found: Sequence[Load]) -> Text:
     if len(tokens) <= FEW:
         text.append("".join(f"  dp {at} {one:,}" for at, one in enumerate(tokens)))
     else:
-        text.append(f" of a dp shard {span(tokens)}")
-    return text.append(f" · largest {over(imbalance(tokens))}" if len(tokens) > 1 else "")
+        text.append(f" per DP shard {span(tokens)}")
+    return text.append(f" · {max_over_mean(imbalance(tokens))}" if len(tokens) > 1 else "")
 
 
 def micro_text(found: Sequence[Load]) -> Text:
     """The micro-batches, or why nothing is known of them."""
-    text = Text().append("micro-batches", "bold")
     reasons = list(dict.fromkeys(load.reason for load in found if load.reason is not None))
     sizes = [size for load in found for size in load.micro_batches or ()]
     if not sizes:
-        return text.append(f" -: {reasons[0] if reasons else 'no train files'}")
+        return Text().append("micro-batches", "bold").append(f" -: {reasons[0] if reasons else 'no train files'}")
     counts = [len(load.micro_batches) for load in found if load.micro_batches is not None]
-    text.append(f"  {span(counts)} a dp shard")
+    noun = "micro-batch" if max(counts) == 1 else "micro-batches"
+    text = Text().append(f"{span(counts)} {noun}", "bold").append(" per DP shard")
     steps = {len(load.steps) for load in found if load.steps is not None}
     if len(steps) == 1:
         text.append(f" in {(number := steps.pop())} optimizer step{'s' * (number != 1)}")
-    text.append(f" · tokens {span(sizes)}" + f", largest {over(imbalance(sizes))}" * (len(sizes) > 1))
+    text.append(f" · tokens {span(sizes)}" + f", {max_over_mean(imbalance(sizes))}" * (len(sizes) > 1))
     if any(load.steps is not None and len(load.steps) > 1 for load in found):
-        text.append(f" · dp shards of a step {over(worst_imbalance(found))}")
+        text.append(f" · worst step across DP shards {max_over_mean(worst_imbalance(found))}")
     return text.append(f" · {reasons[0]}" if reasons else "", "bold")
 
 
 def left_out_text(found: Sequence[LeftOut], table: Sequence[Record]) -> Text:
     """What was not learnt from; `table` are the rows of the samples as the screen has them."""
-    text = Text().append("left out", "bold")
+    text = Text().append("not trained", "bold")
     if not found:
-        return text.append("  nothing")
+        return text.append("  none")
     told = []
     for one in found:
         names = [str(table[at]["label"]) for at in one.positions[:NAMED]]
@@ -66,8 +66,8 @@ def span(numbers: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
-def over(share: float) -> str:
-    return f"{share:.1%} above the mean"
+def max_over_mean(excess: float) -> str:
+    return f"max/mean {1 + excess:.2f}"
 
 
 def cp_text(row: Record) -> str:
@@ -78,7 +78,7 @@ def summary(step: Step) -> Text:
     """What was trained, from how many files, under which layout."""
     text = Text().append(str(step.files.key), "bold")
     if step.files.key.evaluation:
-        return text.append(" · an eval is not trained on")
+        return text.append(" · evals have no train batch")
     text.append(
         f" · trained on {step.trained} of {len(step.samples)} samples · {count(len(step.files.shards), 'file')}"
     )

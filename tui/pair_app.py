@@ -21,7 +21,7 @@ class PairApp(SampleApp):
     pair: PairPane
 
     BINDINGS = [
-        Binding("d", "compare", "Compare", show=False, id="app.compare", tooltip="The sample beside another one"),
+        Binding("d", "compare", "Compare", show=False, id="app.compare", tooltip="Show the sample beside another one"),
     ]
 
     _pair: tuple[int, int] | None = None
@@ -45,7 +45,7 @@ class PairApp(SampleApp):
             return
         found = self._partners(left)
         if (first := first_choice(found)) is None:
-            return self.notify("there is no other sample to compare this one with", markup=False)
+            return self.notify("the step has no other sample to compare with", markup=False)
         records = self.rollout.right.samples
         choices = [(str(one.position), choice_text(records[one.position], one)) for one in found]
         dialog = Choose(f"compare sample {records[left]['label']} with", choices, str(first.position))

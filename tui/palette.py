@@ -10,11 +10,12 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from dumptui.core.text import visible
+from dumptui.tui.help import words_of
 
 if TYPE_CHECKING:
     from dumptui.tui.app import DumpTui
 
-PANE_HELP = "the same place seen another way"
+PANE_HELP = "switch to this pane, at the same step and sample"
 
 
 class Entry(NamedTuple):
@@ -58,7 +59,7 @@ class Places(Provider):
     async def discover(self) -> Hits:
         app = self.dumptui
         newest = partial(app.rollout.select_step, app.newest)
-        yield discovered(Entry(f"Go to the newest step, {app.newest.step}", newest, "the last on disk"))
+        yield discovered(Entry(f"Go to the newest step, {app.newest.step}", newest, "the last step on disk"))
         for entry in (*self._panes(), *self._bookmarks()):
             yield discovered(entry)
 
@@ -79,8 +80,9 @@ class Actions(Provider):
             wanted = binding.show is shown and not binding.system and bool(binding.description)
             if wanted and binding.action not in done:
                 done.add(binding.action)
-                label = f"{binding.description}  ({self.app.get_key_display(binding)})"
-                yield Entry(label, partial(self.app.run_action, binding.action, active.node), active.tooltip or None)
+                name, tip = words_of(binding)
+                label = f"{name}  ({self.app.get_key_display(binding)})"
+                yield Entry(label, partial(self.app.run_action, binding.action, active.node), tip or None)
 
     async def discover(self) -> Hits:
         for entry in self._actions(shown=True):

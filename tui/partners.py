@@ -28,8 +28,8 @@ def partners(group: Group | None, position: int, order: Sequence[int]) -> list[P
 def neighbours(position: int, order: Sequence[int]) -> Iterator[Partner]:
     if position in order:
         at = order.index(position)
-        yield from (Partner(one, "before it in the table") for one in order[max(0, at - 1) : at])
-        yield from (Partner(one, "after it in the table") for one in order[at + 1 : at + 2])
+        yield from (Partner(one, "previous in the table") for one in order[max(0, at - 1) : at])
+        yield from (Partner(one, "next in the table") for one in order[at + 1 : at + 2])
 
 
 def role(group: Group, position: int) -> str:

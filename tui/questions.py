@@ -23,9 +23,9 @@ from dumptui.tui.thread import aside
 if TYPE_CHECKING:
     from dumptui.core.sample import Sample
 
-FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; nothing shows all samples"
-PATTERN_HINT = "a regular expression, found in prompt, response and messages; (?i) before it ignores case"
-TOKENS_HINT = "a regular expression, found also across tokens; (?i) before it ignores case; nothing ends the search"
+FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; leave empty to show all"
+PATTERN_HINT = "regular expression, searched in prompt, response and messages; start with (?i) to ignore case"
+TOKENS_HINT = "regular expression, also across tokens; start with (?i) to ignore case; leave empty to clear"
 _STEP = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECASE)
 
 
@@ -63,7 +63,7 @@ def ask_step(keys: Sequence[StepKey], current: StepKey) -> Ask:
     async def check(text: str) -> str:
         key = read_step(text, current.evaluation)
         if key not in keys:
-            raise DumpError("step", f"there is no {key}; there are {there(keys, key.evaluation)}")
+            raise DumpError("step", f"there is no {key}; the run has {there(keys, key.evaluation)}")
         return str(key)
 
     both = [
@@ -83,7 +83,7 @@ def read_step(text: str, evaluation: bool) -> StepKey:
     """A number, of an eval or a train step as `evaluation` says unless the text says it. Raises DumpError."""
     match = _STEP.fullmatch(text)
     if match is None:
-        raise DumpError("step", "give the number of a step, such as 12, or of an eval, such as eval 8")
+        raise DumpError("step", "type a step number, such as 12, or an eval, such as eval 8")
     kind = (match[1] or "").lower()
     return StepKey(int(match[2]), kind.startswith("e") if kind else evaluation)
 
@@ -92,7 +92,7 @@ def read_step(text: str, evaluation: bool) -> StepKey:
 
 
 def choose_sort(shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
-    title = "sort the samples by" + " (space: behind the others)" * bool(sort)
+    title = "sort the samples by" + (" (space: add as secondary key)" if sort else "")
     choices = [described(field) for field in columns.chosen_fields(columns.SAMPLES, shown)]
     return ChooseMore(title, choices, sort[0][0] if sort else None)
 
@@ -116,4 +116,4 @@ def reward_names(samples: Sequence[Sample]) -> list[str]:
 
 def choose_reward_key(names: Sequence[str]) -> Choose:
     """The answer is the place of the name, as names may be anything."""
-    return Choose("take as the reward", [(str(at), visible(name)) for at, name in enumerate(names)])
+    return Choose("use as reward", [(str(at), visible(name)) for at, name in enumerate(names)])

@@ -33,10 +33,10 @@ class SampleApp(StepsApp):
     talk: ConversationPane
 
     BINDINGS = [
-        Binding("c", "conversation", "Conversation", id="app.conversation", tooltip="The conversation of the sample"),
-        Binding("i", "facts", "Facts", id="app.facts", tooltip="Everything that is dumped of the sample"),
-        Binding("N", "member(1)", "Next of group", show=False, id="app.next-member"),
-        Binding("P", "member(-1)", "Previous of group", show=False, id="app.previous-member"),
+        Binding("c", "conversation", "Conversation", id="app.conversation", tooltip="Show the sample's conversation"),
+        Binding("i", "facts", "Details", id="app.facts", tooltip="Show all dumped fields of the sample"),
+        Binding("N", "member(1)", "Next in group", show=False, id="app.next-member"),
+        Binding("P", "member(-1)", "Previous in group", show=False, id="app.previous-member"),
     ]
 
     placed = False
@@ -100,7 +100,7 @@ class SampleApp(StepsApp):
         self.wait.end()
         if self.loaded is None:
             self.show_where()
-            return self.show_failure("left unread; enter on the step reads it")
+            return self.show_failure("not loaded; enter loads it")
         self._position = self._position_in(self.pane)
         if self._position is not None and self.pane in SAMPLE_PANES:
             self.rollout.select_sample(self._position)
@@ -182,7 +182,7 @@ class SampleApp(StepsApp):
         members.sort(key=lambda one: (one.index is None, one.index or 0, one.occurrence))
         at = next((at for at, one in enumerate(members) if one.position == position), -1) + by
         if not 0 <= at < len(members):
-            self.notify("the sample is in no group" if group is None else f"no other sample of group {group} that way")
+            self.notify("the sample is in no group" if group is None else f"no further sample in group {group}")
             return
         self.go_to_sample(members[at].position)
 
@@ -194,7 +194,7 @@ class SampleApp(StepsApp):
             return
         step = self.loaded.step
         self._facts_of = (self.loaded.key, position)
-        self.wait.begin(f"reading what is dumped of sample {step.samples[position].index}")
+        self.wait.begin(f"reading all fields of sample {step.samples[position].index}")
         self.reader.open_facts(step, position)
 
     def on_facts(self, event: Facts) -> None:

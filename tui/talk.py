@@ -135,7 +135,7 @@ def title_of(message: Message, result: Link | None) -> str:
         return title
     if result is not None:
         return f"{title} · result of {result.call}"
-    return f"{title} · no call" + (f" has its id {message.call_id}" if message.call_id else "")
+    return f"{title} · no call" + (f" with its id {message.call_id}" if message.call_id else "")
 
 
 def place_of(message: Message) -> str:

@@ -42,24 +42,25 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
 - A file's **dp** counts data-parallel shards. Files of one shard hold the same samples on other tensor, pipeline and
   context-parallel ranks.
-- **tokens** are prompt and response tokens of a shard's samples. Data-parallel ranks wait for the one with most, so
-  what it has above the mean is time lost; with several optimizer steps that of the worst is told as well.
-- **mb** of a sample is its micro-batch in its shard, **opt** the optimizer step where there are several, both counted
-  from 0 as ranks are; `-` where the dump doesn't say.
-- **left out** are the samples that nothing was learnt from, with what the dump says of them.
-- The **columns** are over all unmasked tokens of the step; the bars show how the values of the one under the cursor are
-  distributed, from their 0.5 to their 99.5 percentile, what is beyond them in the outermost bars.
-- **raw** is the trainer's reward of a sample, **norm** the same after group normalisation.
-- **s** sorts the samples by a column, here and in the Rollout pane (with **space**, behind the columns chosen before),
-  **S** turns the order round; a click on a column's label does both.
-- **v** shows the columns large. **enter** on a sample opens its tokens; **tab** goes between the tables; **escape**
-  goes back.
+- **tokens** are prompt and response tokens of a shard's samples. Data-parallel ranks wait for the one with the most
+  tokens: **max/mean** is how much larger that one is than the mean. With several optimizer steps, the worst step's
+  is shown as well.
+- **mb** is a sample's micro-batch within its shard, **opt** its optimizer step where there are several; both count
+  from 0. `-` means that the dump has no such record.
+- **not trained** lists the samples that the trainer did not learn from, with the reason if the dump has it.
+- The **columns** table has the statistics of each per-token column over all unmasked tokens of the step. The bars show
+  how the column under the cursor is distributed, from its 0.5 to its 99.5 percentile; the outermost bars hold the rest.
+- **raw** is the trainer's reward of a sample, **norm** that reward after group normalisation.
+- **s** sorts the samples by a column, here and in the Rollout pane (**space** adds it as a secondary key); **S**
+  reverses the order. A click on a column's label sorts by it, a second click reverses.
+- **v** enlarges the columns table. **enter** on a sample opens its tokens; **tab** switches between the tables;
+  **escape** goes back.
 """
 
     BINDINGS = [
         Binding("s", "sort", "Sort", id="batch.sort"),
         Binding("S", "reverse", "Reverse", show=False, id="batch.reverse"),
-        Binding("v", "columns", "Columns", id="batch.columns", tooltip="The per-token columns large, or all again"),
+        Binding("v", "columns", "Columns", id="batch.columns", tooltip="Enlarge the per-token columns, and back"),
     ]
 
     @dataclass
@@ -126,7 +127,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self._show_file(files.cursor)
         self._loaded = loaded
         if not again:
-            self._show_columns([], "working out the columns")
+            self._show_columns([], "computing the columns")
             for name in PACKING:
                 self.query_one(name, Line).say("")
         if self.display:

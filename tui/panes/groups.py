@@ -30,21 +30,21 @@ class GroupsPane(Horizontal):
     HELP = """\
 # Groups
 
-The prompt groups of the step, each with the rewards of its members from best to worst, and the members of the group
+The prompt groups of the step, each with the rewards of its samples from best to worst, and the samples of the group
 under the cursor.
 
-- **enter** goes from a group to its members, from a member to its tokens; **escape** goes back.
-- **b**, **w** and **m** open the tokens of the group's best, worst and median member (of two in the middle the better).
-- **d** shows the sample beside another one, the group's best or worst or any member.
-- **s** sorts by a column (with **space**, behind the columns chosen before), **S** turns the order round; a click on a
-  column's label does both.
+- **enter** goes from a group to its samples, from a sample to its tokens; **escape** goes back.
+- **b**, **w** and **m** open the tokens of the group's best, worst and median sample (the better of two medians).
+- **d** shows the sample beside another one: the group's best, worst, or any other sample.
+- **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
+  sorts by it, a second click reverses.
 
-Rewards that only tell right from wrong (0 and 1, or -1 and 1, in the whole step) are shown as `+` and `-`, `?` is a
-member without one; a reward above 0 is a success. Others are values, or bars over the range of the step.
-**zero-std**: all rewards are equal, nothing to learn from; **single**: one reward, nothing to compare it with;
-**unknown**: no reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n members with
-a reward of which c succeed; in the table k is n. `~` says that members without a reward are left out. A sample that was
-not trained counts with its own reward, where the trainer's raw rewards are the samples' own.
+Binary rewards (only 0 and 1, or only -1 and 1, in the whole step) are shown as `+` and `-`; a reward above 0 is a
+success, `?` is a sample without a reward. Other rewards are shown as values, or as bars over the range of the step.
+**zero-std**: all rewards are equal, so no sample has an advantage; **single**: only one reward, so there is nothing to
+compare; **unknown**: no reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n
+samples with a reward, c of them successes; in the table k is n. `~` means that samples without a reward are not
+counted. A sample without train data counts with its own reward, if the trainer's raw rewards equal the samples'.
 """
     BINDINGS = [
         Binding("s", "sort", "Sort", id="groups.sort"),
@@ -149,7 +149,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         self.query_one("#group-facts", Line).say(facts(group, prompt))
         named = Text().append(f"group {group_label(group.row)}", "bold")
         self.query_one("#members-title", Line).say(
-            named.append(f" · {count(len(group.members), 'member')}, best first")
+            named.append(f" · {count(len(group.members), 'sample')}, best first")
         )
 
     @on(Table.Highlighted, "#group-rows")
@@ -220,7 +220,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
     def action_open(self, which: str) -> None:
         position = getattr(self.group, which) if self.group is not None else None
         if position is None:
-            return self.notify("no member of the group has a reward", markup=False)
+            return self.notify("no sample of the group has a reward", markup=False)
         self.post_message(SampleChosen(position))
 
     @on(Table.HeaderClicked, "#group-rows")
@@ -240,7 +240,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
     def action_sort(self) -> None:
         choices = [(field.key, f"{field.label:<8}  {field.tip}") for field in self._fields() if field.key != "strip"]
         sort = self._arrangement.sort
-        title = "sort the groups by" + " (space: then by)" * bool(sort)
+        title = "sort the groups by" + " (space: add as secondary key)" * bool(sort)
         dialog = ChooseMore(title, choices, sort[0][0] if sort else None)
         self.app.push_screen(dialog, lambda key: self._sort_by(key, dialog.more))
 

@@ -30,13 +30,14 @@ class HealthPane(Vertical):
     HELP = """\
 # Health
 
-What is missing, partial, unreadable or contradictory in the whole run, and what was inferred; found step by step.
+What is missing, partial, unreadable or contradictory in the whole run, and what was inferred. The list grows step by
+step while the run is read.
 
 - **error**: something is unreadable, missing or contradictory; **warning**: something covers only a part;
-  **info**: what is worth knowing, such as the parallel layout and files with foreign names.
-- **enter** goes to the step; **r** looks again; **escape** goes back.
+  **info**: worth knowing, such as the parallel layout and unrecognised files.
+- **enter** opens the step; **r** refreshes the list; **escape** goes back.
 """
-    BINDINGS = [Binding("r", "again", "Look again", id="health.again")]
+    BINDINGS = [Binding("r", "again", "Refresh", id="health.again")]
 
     class Wanted(Message):
         """The run is to be looked through."""
@@ -71,7 +72,7 @@ What is missing, partial, unreadable or contradictory in the whole run, and what
     def add(self, rows: list[Record], done: bool) -> None:
         self.rows += rows
         if done:
-            self.query_one(Table).empty = "nothing is missing, unreadable or contradictory"
+            self.query_one(Table).empty = "no problems: nothing is missing, unreadable or contradictory"
             self.rows.sort(key=lambda row: list(STYLES).index(str(row["level"])))
         self._show(done)
 
@@ -81,7 +82,7 @@ What is missing, partial, unreadable or contradictory in the whole run, and what
     def _show(self, done: bool) -> None:
         levels = [str(row["level"]) for row in self.rows]
         counts = ", ".join(count(levels.count(level), noun) for level, noun in NOUNS.items())
-        title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · looking …"))
+        title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · searching …"))
         self.query_one("#health-title", Line).say(title)
         self.query_one(Table).show(
             [field.column for field in columns.HEALTH],

@@ -39,17 +39,18 @@ class PairPane(Vertical):
 # Two samples
 
 Two samples of a step beside each other, on narrow screens `-` the first and `+` the second. What both have is muted,
-long passages of it are folded.
+and long passages of it are folded.
 
-- **]** and **[** go to the next difference and back: the first tokens that differ are marked, and told of below.
-- **t** compares the words of the responses instead of the tokens: the same text in other tokens is no difference then.
-- **y** copies a difference or all of both, **e** writes them to a file, a row for each two tokens or words.
-- **n** and **p** compare the first sample with the next and previous one of its group, **o** exchanges the two.
+- **]** and **[** go to the next and the previous difference: the first tokens that differ are marked, and shown below.
+- **t** compares the words of the responses instead of the tokens: then the same text in different tokens counts as
+  equal.
+- **y** copies a difference or both samples; **e** writes them to a file, one row per pair of tokens or words.
+- **n** and **p** compare the first sample with the next and previous one of its group, **o** swaps the two.
 - **enter** opens the tokens of the first one; **escape** goes back.
 """
     BINDINGS = [
-        Binding("t", "words", "Words", id="pair.words", tooltip="Compare words, or tokens again"),
-        Binding("o", "exchange", "Exchange", id="pair.exchange"),
+        Binding("t", "words", "Words", id="pair.words", tooltip="Compare words instead of tokens, or tokens again"),
+        Binding("o", "exchange", "Swap", id="pair.exchange"),
         Binding("enter", "open", "Tokens", show=False, id="pair.open"),
     ]
 
@@ -105,7 +106,7 @@ long passages of it are folded.
     def _show_comparison(self) -> None:
         assert self.pair is not None and self.comparison is not None
         kind = "words" if self.by_words else "tokens"
-        self.query_one(Beside).empty = f"both have no {kind}"
+        self.query_one(Beside).empty = f"neither sample has {kind}"
         self.query_one(Beside).show(self.comparison)
         self.query_one("#pair-parting", Line).say(parting_text(self.comparison, kind))
         self._show_difference(0)
@@ -152,7 +153,7 @@ long passages of it are folded.
             options=("--with", partner, *(["--words"] if words else [])),
             row_name="the difference",
             texts=(
-                ("both, differences marked", pairs.marked_text(found, words)),
+                ("both, with the differences marked", pairs.marked_text(found, words)),
                 ("the first response", left.response),
                 ("the second response", right.response),
             ),
@@ -187,12 +188,12 @@ long passages of it are folded.
 
 
 def title(left: Record, right: Record, found: Sequence[Partner]) -> Text:
-    text = Text().append(f"sample {visible(str(left['label']))} against {visible(str(right['label']))}", "bold")
+    text = Text().append(f"sample {visible(str(left['label']))} vs {visible(str(right['label']))}", "bold")
     told = [one.role for one in found if one.position == right["position"]]
     text.append(f" ({told[0]})" if told and told[0] else "")
     rewards = [columns.reward(one["compared_reward"]) for one in (left, right)]
-    text.append(f" · reward {rewards[0]} and {rewards[1]}")
-    return text.append(f" · {left['response_length']} and {right['response_length']} response tokens")
+    text.append(f" · reward {rewards[0]} vs {rewards[1]}")
+    return text.append(f" · {left['response_length']} vs {right['response_length']} response tokens")
 
 
 def parting_text(shown: Comparison, kind: str) -> Text:
@@ -200,11 +201,11 @@ def parting_text(shown: Comparison, kind: str) -> Text:
     found = shown.difference
     sizes = len(shown.left.texts), len(shown.right.texts)
     if found.first_difference is None:
-        return Text(f"the same {sizes[0]:,} {kind}", "bold")
+        return Text(f"identical: {sizes[0]:,} {kind}", "bold")
     differences = sum(not one.same for one in found.stretches)
-    text = Text().append(f"part at {kind[:-1]} {found.first_difference[0]:,}", "bold")
+    text = Text().append(f"first differ at {kind[:-1]} {found.first_difference[0]:,}", "bold")
     least = "" if found.complete else "at least "  # to look for all of it would have taken too long
-    text.append(f" · {least}{found.shared:,} of {sizes[0]:,} and {sizes[1]:,} {kind} alike")
+    text.append(f" · {least}{found.shared:,} {kind} in common (of {sizes[0]:,} / {sizes[1]:,})")
     return text.append(f" · {differences:,} difference{'s' * (differences != 1)}")
 
 

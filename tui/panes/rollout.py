@@ -45,27 +45,28 @@ class RolloutPane(Horizontal):
 The steps of the run with a trend, and the samples of the step under the cursor.
 
 - **enter** goes deeper: from a step to its samples, from a sample to its tokens; **escape** goes back.
-- **/** shows only samples for which an expression holds, such as `reward == 0 and truncated and max_abs_lp_diff > 1`.
-  Words are the columns of `--print samples`, values, `and or not`, comparisons, `in`, `like`, `between`, and functions
-  such as `abs` and `max`. A blank fulfils no comparison: `reward is null`, `reward is nan` ask for it.
-- **f** shows only samples whose prompt, response or messages hold a pattern: Rust's regular expressions, `(?i)` for any
-  case, without look-around and back-references. **ctrl+f** counts them in every step.
-- **escape** first takes filter and search off.
-- **s** sorts by a column you choose (with **space**, behind the columns chosen before), **S** turns the order round; a
-  click on a column's label does both, with shift behind the others. Blanks are always last.
-- **a** shows all columns, **C** those you pick; **left** and **right** reach those that don't fit.
-- **m** draws another column of the steps; **w** chooses which entry of rewards that are dicts counts.
-- **v** shows or hides the picture of reward against response length, `x` for truncated samples: arrows go from point to
-  point, **enter** or a second click opens the sample.
-- **<** and **>** go to the step before and after, **#** to one by its number, **t** from a train step to its eval and
-  back. **n** and **p** go along the samples on show, in their order.
+- **/** shows only the samples for which an expression holds: `reward == 0 and truncated and max_abs_lp_diff > 1`. It
+  takes the columns of `--print samples`, values, `and or not`, comparisons, `in`, `like`, `between`, and functions
+  such as `abs` and `max`. A blank matches no comparison, not even a negated one; test for it with `reward is null` or
+  `reward is nan`.
+- **f** shows only the samples whose prompt, response or messages match a regular expression (Rust's syntax, without
+  look-around and back-references; `(?i)` ignores case). **ctrl+f** counts the matches in every step.
+- **escape** clears the filter and the search first.
+- **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
+  sorts by it, a second click reverses, a shift-click adds a secondary key. Blanks are always last.
+- **a** shows all columns, **C** the columns you pick; **left** and **right** scroll to columns that don't fit.
+- **m** plots another column of the steps; **w** chooses the entry to use as reward where rewards are dicts.
+- **v** shows or hides the plot of reward against response length (`x`: truncated samples). Arrows move from point to
+  point; **enter** or a second click opens the sample.
+- **<** and **>** go to the previous and next step, **#** to a step by number, **t** from a train step to the eval with
+  the same number and back. **n** and **p** go to the next and previous sample, in the order of the table.
 
-A statistic is over unmasked response tokens. `-` stands for nothing; `~` before a number says that it covers only a
-part, `!` that it is a lot: |Δ| from 0.03, half of the groups with equal rewards, a quarter of the samples truncated,
-any NaN or infinite value, which is in no statistic.
+Statistics use unmasked response tokens. `-` means no value. `~` before a number means that it covers only part of the
+step. `!` means above the threshold: |Δ| of 0.03 or more, half of the groups with equal rewards, a quarter of the
+samples truncated, or any NaN or infinite value, which no statistic includes.
 
-While a run is followed, **F** goes to the newest step and on with each that comes; among the steps **end** does so too,
-and **G** goes to the oldest.
+While a run is followed, **F** goes to the newest step and then to each new one. In the steps table **end** does the
+same, and **G** goes to the oldest step.
 """
     BINDINGS = [
         Binding("slash", "filter", "Filter", key_display="/", id="rollout.filter"),
@@ -176,7 +177,7 @@ and **G** goes to the oldest.
         if other in self.left.keys:
             self.select_step(other)
         else:
-            self.notify(f"there is no {other}", markup=False)
+            self.notify(f"the run has no {other}", markup=False)
 
     def action_trend(self) -> None:
         self.left.next_trend()
@@ -330,7 +331,7 @@ and **G** goes to the oldest.
     def action_reward_key(self) -> None:
         names = reward_names(self.right.loaded.step.samples) if self.right.loaded is not None else []
         if not names:
-            self.notify("the rewards of this step are no dicts: there is nothing to choose", markup=False)
+            self.notify("the rewards of this step are not dicts, so there is no key to choose", markup=False)
             return
 
         def chosen(at: str | None) -> None:

@@ -160,7 +160,7 @@ class SamplesSide(Vertical):
             return "searching"
         if searched is not None and searched.problem:
             return f"can't be searched: {searched.problem}"
-        return "no sample has all that is asked for; escape shows the others again"
+        return "no samples match · esc clears the filter"
 
     # Lines -----------------------------------------------------------------------------------------------------
 

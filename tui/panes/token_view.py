@@ -198,7 +198,7 @@ class TokenView(Vertical):
         if self.opened is None or event.key != self.opened.key:
             return
         if event.survey is None:
-            self.notify(visible(f"the scale of the step is not known: {event.problem}"), markup=False)
+            self.notify(visible(f"the scale of the step is unknown: {event.problem}"), markup=False)
             return
         self.opened.surveys[event.name] = event.survey
         if event.name == self.shown and self.scale == "step":

@@ -25,45 +25,45 @@ class TokensPane(TokenView):
     HELP = """\
 # Tokens
 
-One sample: its prompt (muted), its trained tokens shaded by a statistic, masked tokens (tool output) never shaded.
-Special tokens stand in «»; a character over several tokens stands on its first, the others are ⋯.
+One sample: the prompt is muted, trained tokens are shaded by a statistic, masked tokens (tool output) are not shaded.
+Special tokens are shown in «». A character made of several tokens is shown on the first one, the others show ⋯.
 
-- **m** chooses the statistic, **M** a second one for the chart, on an axis of its own.
-- **s** changes what the shades span: the whole **step** (an imp_ratio is full at e and 1/e), this **sample**, or the
-  **window**, which is the tokens on screen.
-- **C** changes the two hues of the shades, here and in every run from now on: orange-blue, red-blue, purple-green.
-- **]** goes to the next worst token of the sample and after its last one across the step, **[** back. **}** and **{**
-  go across the step at once. Worst is the largest |value|, of an imp_ratio the largest |log|.
-- **/** searches the text for a regular expression, also across tokens; **;** goes to the next hit, **,** to the one
-  before; escape ends the search. **ctrl+g** goes to a position.
-- **+** and **-** zoom the chart about the cursor, **H** and **L** move what is in view, **0** shows all of it. The
-  wheel zooms, with shift it moves, a drag zooms to what it covers, a double click shows all.
+- **m** chooses the statistic, **M** a second one for the chart, drawn against the right axis.
+- **s** changes the range of the shades: the whole **step** (imp_ratio has full shade at e and 1/e), this **sample**,
+  or the **window**, the tokens on screen.
+- **C** changes the two hues of the shades: orange-blue, red-blue, purple-green. The choice is saved.
+- **]** goes to the next worst token of the sample, and after its last one to those of the whole step; **[** goes back.
+  **}** and **{** use the whole step at once. Worst means largest |value|; for imp_ratio, largest |log|.
+- **/** searches the text for a regular expression, also across tokens; **;** goes to the next match, **,** to the
+  previous one; escape clears the search. **ctrl+g** goes to a position.
+- **+** and **-** zoom the chart around the cursor, **H** and **L** scroll it, **0** shows the whole chart. The wheel
+  zooms, shift and wheel scrolls, a drag zooms to the dragged range, a double click shows the whole chart.
 - **n** and **p** open the next and previous sample in the order of the table.
 - Arrows or **h j k l** move the cursor; a click on text or chart does too. **escape** goes back to the samples.
 
-lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio its exponential. Both exist only where the
-loss mask is 1 and both log-probs are there. Before a token, │ begins a turn (a generate call, or a run of trained
-tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the second one of the same rank.
+lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio the exponential of lp_diff. Both exist only
+where the loss mask is 1 and both log-probs are dumped. Before a token, │ marks the start of a turn (a generate call, or
+a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; each cp rank trained two of them.
 """
     BINDINGS = [
         Binding("m", "statistic", "Statistic", id="tokens.statistic"),
-        Binding("M", "second", "Second", show=False, id="tokens.second"),
+        Binding("M", "second", "Second statistic", show=False, id="tokens.second"),
         Binding("s", "scale", "Scale", id="tokens.scale"),
-        Binding("C", "hues", "Hues", show=False, id="tokens.hues", tooltip="Other hues for above and below zero"),
+        Binding("C", "hues", "Hues", show=False, id="tokens.hues", tooltip="Change the hues of the shades"),
         Binding("right_square_bracket", "worst(1)", "Worst token", key_display="]", id="tokens.worst"),
         Binding("left_square_bracket", "worst(-1)", "Back", key_display="[", show=False, id="tokens.worst-back"),
         Binding("right_curly_bracket", "step_worst(1)", key_display="}", show=False, id="tokens.step-worst"),
         Binding("left_curly_bracket", "step_worst(-1)", key_display="{", show=False, id="tokens.step-worst-back"),
         Binding("slash", "search", "Search", key_display="/", id="tokens.search"),
-        Binding("semicolon,f3", "hit(1)", "Next hit", key_display=";", show=False, id="tokens.next-hit"),
-        Binding("comma,shift+f3", "hit(-1)", "Hit before", key_display=",", show=False, id="tokens.previous-hit"),
-        Binding("escape", "end_search", "End search", show=False, id="tokens.end-search"),
+        Binding("semicolon,f3", "hit(1)", "Next match", key_display=";", show=False, id="tokens.next-hit"),
+        Binding("comma,shift+f3", "hit(-1)", "Previous match", key_display=",", show=False, id="tokens.previous-hit"),
+        Binding("escape", "end_search", "Clear search", show=False, id="tokens.end-search"),
         Binding("ctrl+g", "position", "Go to", show=False, id="tokens.position"),
         Binding("plus,equals_sign", "zoom(1)", "Zoom in", key_display="+", show=False, id="tokens.zoom-in"),
         Binding("minus", "zoom(-1)", "Zoom out", key_display="-", show=False, id="tokens.zoom-out"),
-        Binding("0", "zoom(0)", "All of the chart", show=False, id="tokens.zoom-reset"),
-        Binding("H", "pan(-1)", "Chart to the left", show=False, id="tokens.pan-left"),
-        Binding("L", "pan(1)", "Chart to the right", show=False, id="tokens.pan-right"),
+        Binding("0", "zoom(0)", "Whole chart", show=False, id="tokens.zoom-reset"),
+        Binding("H", "pan(-1)", "Scroll the chart left", show=False, id="tokens.pan-left"),
+        Binding("L", "pan(1)", "Scroll the chart right", show=False, id="tokens.pan-right"),
     ]
 
     # Statistics ------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
                 self.insist(name)
 
         if self.view is not None:
-            self.app.push_screen(Choose("shade and chart by", self._choices(), self.shown), chosen)
+            self.app.push_screen(Choose("statistic for shades and chart", self._choices(), self.shown), chosen)
 
     def action_second(self) -> None:
         def chosen(name: str | None) -> None:
@@ -83,7 +83,7 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
 
         if self.view is not None:
             choices = [(NO_SECOND, NO_SECOND), *self._choices()]
-            self.app.push_screen(Choose("chart also, on the right axis", choices, self.second or NO_SECOND), chosen)
+            self.app.push_screen(Choose("second statistic (right axis)", choices, self.second or NO_SECOND), chosen)
 
     def _choices(self) -> list[tuple[str, str]]:
         assert self.view is not None
@@ -120,7 +120,7 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
 
         async def check(text: str) -> str:
             if not (text.isascii() and text.isdecimal() and int(text) <= last):
-                raise DumpError("position", f"a position is a number from 0 to {last}")
+                raise DumpError("position", f"type a number from 0 to {last}")
             return ""
 
         def answered(text: str | None) -> None:
@@ -144,7 +144,7 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
             return
         survey = self.opened.surveys.get(self.shown)
         if survey is None or not len(survey.tokens):
-            state = "are not known yet" if survey is None else "are none: no trained token has a value"
+            state = "are not known yet" if survey is None else "do not exist: no trained token has a value"
             self.notify(f"the worst tokens of the step by {visible(self.shown)} {state}", markup=False)
             return
         position, token = self.walk.next_of_step(survey, by)
@@ -189,7 +189,7 @@ tokens) and ┊ a chunk that another context-parallel (cp) rank trained, or the 
     def action_hit(self, by: int) -> None:
         token = self.search.next(self.heat.cursor, by)
         if token is None:
-            self.notify("no hit in this sample" if self.search.pattern else "nothing is searched for: / begins")
+            self.notify("no match in this sample" if self.search.pattern else "no search yet; / starts one")
         else:
             self.go_to(token)
 

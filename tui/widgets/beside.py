@@ -38,8 +38,8 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right_square_bracket", "next(1)", "Next difference", key_display="]", id="beside.next"),
         Binding("left_square_bracket", "next(-1)", "Back", key_display="[", show=False, id="beside.previous"),
-        Binding("up,k", "scroll_lines(-1)", "Line above", show=False, id="beside.up"),
-        Binding("down,j", "scroll_lines(1)", "Line below", show=False, id="beside.down"),
+        Binding("up,k", "scroll_lines(-1)", "Line up", show=False, id="beside.up"),
+        Binding("down,j", "scroll_lines(1)", "Line down", show=False, id="beside.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="beside.page-up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="beside.page-down"),
         Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="beside.half-up"),
@@ -151,7 +151,7 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
 
     def _line(self, row: Row) -> Strip:
         if row.folded:
-            text = f"  ┈┈ {row.folded:,} alike ┈┈"
+            text = f"  ┈┈ {row.folded:,} identical ┈┈"
             segments = [Segment(clip(text, self._width), self.get_component_rich_style("beside--fold"))]
         elif self._stacked:
             number = 0 if row.left is not NOTHING else 1

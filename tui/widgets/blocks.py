@@ -26,7 +26,7 @@ from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, Folds
 from dumptui.tui.widgets.sought import Sought, find, pattern_of
 from dumptui.tui.widgets.wheel import Wheel
 
-SEARCH_HINT = "in any case; an empty one ends the search"
+SEARCH_HINT = "ignores case; leave empty to clear"
 
 
 class Blocks(Wheel, can_focus=True, inherit_bindings=False):
@@ -44,15 +44,15 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     KINDS: ClassVar[tuple[str, ...]] = ("plain", "muted", "thinking", "first", "second", "third")
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "Block below", show=False, id="blocks.down"),
-        Binding("up,k", "move(-1)", "Block above", show=False, id="blocks.up"),
+        Binding("down,j", "move(1)", "Next block", show=False, id="blocks.down"),
+        Binding("up,k", "move(-1)", "Previous block", show=False, id="blocks.up"),
         Binding("right,l", "fold(1)", "Unfold", show=False, id="blocks.unfold"),
         Binding("left,h", "fold(-1)", "Fold", show=False, id="blocks.fold"),
         Binding("space", "turn", "Fold", id="blocks.turn"),
         Binding("z", "fold_all", "Unfold all", show=False, id="blocks.fold-all"),
         Binding("slash", "search", "Search", key_display="/", id="blocks.search"),
-        Binding("semicolon,f3", "hit(1)", "Next hit", key_display=";", show=False, id="blocks.next-hit"),
-        Binding("comma,shift+f3", "hit(-1)", "Hit before", key_display=",", show=False, id="blocks.previous-hit"),
+        Binding("semicolon,f3", "hit(1)", "Next match", key_display=";", show=False, id="blocks.next-hit"),
+        Binding("comma,shift+f3", "hit(-1)", "Previous match", key_display=",", show=False, id="blocks.previous-hit"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="blocks.page-up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="blocks.page-down"),
         Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="blocks.half-up"),
@@ -271,7 +271,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
 
         async def check(text: str) -> str:
             found = await aside(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
-            return f"{found:,} line{'s' * (found != 1)}" if found else "nothing is found"
+            return f"{found:,} line{'s' * (found != 1)}" if found else "no match"
 
         if self.blocks:
             ask = Ask("search for a text", check, value=self._sought.text, hint=SEARCH_HINT)
@@ -288,7 +288,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     def action_hit(self, by: int) -> None:
         hit = self._sought.step(by)
         if hit is None:
-            self.notify("nothing is found" if self._sought.text else "no search yet: / begins one")
+            self.notify("no match" if self._sought.text else "no search yet; / starts one")
             return
         row = self._folds.row_of(hit)
         self._place()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
     Widget = object  # Textual looks for the styles of a widget in the first of its bases that is one
 
-MOVING = "moving about"
+MOVING = "moving"
 
 
 class Focus(Widget):

@@ -18,10 +18,10 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
     ALLOW_SELECT = False
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "move(-1)", "Token before", show=False, id="heatmap.left"),
-        Binding("right,l", "move(1)", "Token after", show=False, id="heatmap.right"),
-        Binding("up,k", "climb(-1)", "Line above", show=False, id="heatmap.up"),
-        Binding("down,j", "climb(1)", "Line below", show=False, id="heatmap.down"),
+        Binding("left,h", "move(-1)", "Previous token", show=False, id="heatmap.left"),
+        Binding("right,l", "move(1)", "Next token", show=False, id="heatmap.right"),
+        Binding("up,k", "climb(-1)", "Line up", show=False, id="heatmap.up"),
+        Binding("down,j", "climb(1)", "Line down", show=False, id="heatmap.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="heatmap.page-up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="heatmap.page-down"),
         Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="heatmap.half-up"),

@@ -38,7 +38,7 @@ class WaitLine(Line):
 
     def begin(self, text: str) -> None:
         """Something else is read, or more of it is."""
-        self.say(f" {text} · escape leaves it")
+        self.say(f" {text} · esc cancels")
         self._told = time.monotonic()
         if not self.waiting:
             self.waiting = True
