@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from textual.message import Message
 
-from dumptui.core import step_health, survey, telemetry
+from dumptui.core import step_health, survey, tables, telemetry
 from dumptui.core.cache import Cache
 from dumptui.core.health import health
 from dumptui.core.run import Run, StepKey
@@ -156,7 +156,7 @@ def test_health_that_runs_out_of_memory_at_a_step_says_so_and_looks_at_the_other
 
 def test_a_step_that_can_not_be_put_together_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_step(tmp_path, 0, [sample(0)], Layout())
-    monkeypatch.setattr(step_reader.tables, "groups", fail)
+    monkeypatch.setattr(tables, "groups", fail)
     with Posted(tmp_path) as posted:
         posted.reader.open_step(StepKey(0))
         failed = posted.until(lambda one: isinstance(one, Failed))[-1]
