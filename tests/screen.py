@@ -116,9 +116,14 @@ class Terminal:
     """dumptui in a pseudo-terminal that is its own controlling terminal, and what that shows."""
 
     def __init__(
-        self, *words: str | Path, size: tuple[int, int] = (120, 40), env: dict[str, str] | None = None, code: str = ""
+        self,
+        *words: str | Path,
+        size: tuple[int, int] = (120, 40),
+        env: dict[str, str] | None = None,
+        code: str = "",
+        controls: bool = True,
     ) -> None:
-        """`code` runs before dumptui does."""
+        """`code` runs before dumptui does; a terminal that does not control it sends no SIGHUP when it goes away."""
         self.master, slave = pty.openpty()
         self._screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self._screen)
@@ -135,7 +140,7 @@ class Terminal:
             cwd=ROOT,
             env=clean | {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | (env or {}),
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: controls and fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
 

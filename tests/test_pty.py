@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pyte
+import pytest
 from pyte.screens import Char
 from rich.console import RenderableType
 from textual.screen import Screen
@@ -112,6 +114,38 @@ def test_the_terminal_is_clean_after_every_end(demo: Path) -> None:
         closed.until("step 3, 4 of 4", "? Keys")
         closed.hang_up()  # what a closed window or a lost connection leaves behind must not run on
         assert closed.process.wait(timeout=DEADLINE) == 129
+
+
+def test_a_terminal_that_goes_away_without_a_signal_ends_it(demo: Path) -> None:
+    """Case 27: what a closed window leaves behind ran on for good, with a core of its own."""
+    with Terminal(demo, size=(80, 24), controls=False) as terminal:
+        terminal.until("step 3, 4 of 4", "? Keys")
+        terminal.hang_up()
+        assert terminal.process.wait(timeout=5) == 129
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_terminal_that_takes_nothing_keeps_nobody_waiting(demo: Path, ends: bool) -> None:
+    """A window that is stopped by ctrl+S, or a connection that stands still."""
+    with Terminal(demo, "--step", "2", size=(120, 40)) as terminal:
+        terminal.until("step 2, 3 of 4", "? Keys")
+        terminal.settle()
+        for _ in range(20):
+            terminal.press("2", "6", "1", "5")
+        assert not terminal.process.poll()
+        if ends:
+            terminal.process.send_signal(signal.SIGTERM)
+            assert terminal.process.wait(timeout=5) == 143
+        else:
+            terminal.press("<", "6")
+            time.sleep(1)
+            assert terminal.settle() < 5 * FULL_SCREEN
+            terminal.until("step 1 ·", "best first")
+            shown = terminal.text
+            terminal.resize(119, 40)
+            terminal.settle()
+            terminal.resize(120, 40)
+            terminal.wait(lambda: terminal.text == shown, "the same screen drawn anew")
 
 
 HANG = """

@@ -189,29 +189,33 @@ def step_key(args: argparse.Namespace) -> StepKey | None:
 
 
 def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], int]) -> int:
-    import tempfile
-    from pathlib import Path
-
     from dumptui.core.demo import write_demo
+    from dumptui.core.temporary import temporary_folder
 
-    for number in (signal.SIGTERM, signal.SIGHUP):  # or the folder would stay
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
-    with tempfile.TemporaryDirectory(prefix="dumptui-demo-") as folder:
-        args.run = Path(folder) / "demo-grpo-8gpu"
+    with temporary_folder("dumptui-demo-") as folder:
+        args.run = folder / "demo-grpo-8gpu"
         steps = 6 if args.follow else 24
         write_demo(args.run, steps=steps, on_step=say_progress if sys.stderr.isatty() else None)
-        if args.follow:
-            threading.Thread(target=grow_demo, args=(args.run, steps), daemon=True).start()
-        return command(args)
+        if not args.follow:
+            return command(args)
+        ended = threading.Event()
+        thread = threading.Thread(target=grow_demo, args=(args.run, steps, ended), daemon=True)
+        thread.start()
+        try:
+            return command(args)
+        finally:
+            ended.set()
+            thread.join(ENDING_SECONDS)
 
 
-def grow_demo(root: Path, steps: int) -> None:
-    """A file every second or so, until the folder is gone."""
+def grow_demo(root: Path, steps: int, ended: threading.Event) -> None:
+    """A file every second or so."""
     from dumptui.core.demo import grow
 
     with contextlib.suppress(FileNotFoundError):
         for _ in grow(root, steps, 1000):
-            time.sleep(1.2)
+            if ended.wait(1.2):
+                return
 
 
 def say_progress(done: int, steps: int) -> None:

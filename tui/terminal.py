@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import RenderableType
 from textual.dom import DOMNode
-from textual.drivers._writer_thread import WriterThread
+from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
@@ -18,10 +18,13 @@ from textual.widget import Widget
 
 from dumptui.tui.copying import clipboard_sequence
 from dumptui.tui.defects import DefectApp
+from dumptui.tui.driver import TerminalDriver
 from dumptui.tui.painting import Painter, Rows, Shown
 from dumptui.tui.themes import ON_BLACK
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+CATCH_UP_SECONDS = 0.1
+"""Between two looks at whether the terminal has taken what was written."""
 
 
 class TerminalApp(DefectApp):
@@ -32,10 +35,15 @@ class TerminalApp(DefectApp):
         self.register_theme(ON_BLACK)
         self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
         self._shown = Shown()
+        self._catches_up = False
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        return TerminalDriver if found is LinuxDriver else found
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self._repaint)
-        if isinstance(self._driver, LinuxDriver):
+        if isinstance(self._driver, TerminalDriver):
             # All by the event loop: Textual's own handlers stop and start the driver between any two bytecodes, and
             # wait for ever when those are inside of the queue of what is to be written.
             loop = asyncio.get_running_loop()
@@ -44,15 +52,36 @@ class TerminalApp(DefectApp):
             loop.add_signal_handler(signal.SIGTSTP, self._driver._sigtstp_application)
             loop.add_signal_handler(signal.SIGCONT, partial(resume, self._driver))
 
-    def _end(self, driver: LinuxDriver, number: signal.Signals) -> None:
+    def _end(self, driver: TerminalDriver, number: signal.Signals) -> None:
         if not os.isatty(driver.fileno):
-            leave_terminal(driver)
+            driver.leave()
         self.exit(return_code=128 + number)
 
+    def end_without_terminal(self) -> None:
+        if isinstance(self._driver, TerminalDriver) and not self._exit:
+            self._driver.leave()
+            self.exit(return_code=128 + signal.SIGHUP)
+
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        if self._lags():
+            return
         if isinstance(renderable, Rows) and not self._batch_count:
             renderable = self._shown.changes(renderable)
         super()._display(screen, renderable)
+
+    def _lags(self) -> bool:
+        """Whether the terminal has much to take yet: then nothing more is drawn until it has, and then all of it."""
+        if not isinstance(self._driver, TerminalDriver) or not self._driver.lags:
+            return False
+        if not self._catches_up:
+            self._catches_up = True
+            self.set_timer(CATCH_UP_SECONDS, self._catch_up)
+        return True
+
+    def _catch_up(self) -> None:
+        self._catches_up = False
+        if not self._lags():
+            self._repaint(None)
 
     def _register(self, parent: DOMNode, *widgets: Widget, **where: Any) -> list[Widget]:
         for widget in widgets:
@@ -85,13 +114,3 @@ def resume(driver: LinuxDriver) -> None:
     """Go on after a stop. A signal to go on that follows none, as after a hang-up, would start the driver twice."""
     if driver._must_signal_resume:
         driver._sigcont_application()
-
-
-def leave_terminal(driver: LinuxDriver) -> None:
-    """The terminal was closed: what is still written has to go nowhere, as the queue of a writer that died blocks."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in range(3):
-        os.dup2(nowhere, descriptor)
-    if driver._writer_thread is not None and not driver._writer_thread.is_alive():
-        driver._writer_thread = WriterThread(driver._file)  # type: ignore[arg-type]
-        driver._writer_thread.start()
