@@ -81,9 +81,9 @@ class WaitingApp(TerminalApp):
         """In a thread that nobody waits for at the end: a file system that hangs must not keep the screen."""
         if not self._looking:
             self._looking = True
-            Thread(target=lambda: self._say(look(self._root, self._key)), daemon=True).start()
+            Thread(target=lambda: self._found(look(self._root, self._key)), daemon=True).start()
 
-    def _say(self, found: Run | str) -> None:
+    def _found(self, found: Run | str) -> None:
         self.call_later(self._tell, found)
 
     def _tell(self, found: Run | str) -> None:
