@@ -135,4 +135,7 @@ class Folders:
 
     @property
     def problem(self) -> DumpError | None:
-        return next((folder.problem for folder in self._folders.values() if folder.problem), None)
+        return next(self.problems(), None)
+
+    def problems(self) -> Iterator[DumpError]:
+        return (folder.problem for folder in self._folders.values() if folder.problem)

@@ -126,6 +126,7 @@ class Follow:
         self._names = names
         if self._listed is None:
             self._listed = Run.open(self._run.root, self._folders.list)
+            self._listed.problems = list(self._folders.problems())
         return self._listed
 
     def _compare(self, run: Run) -> tuple[tuple[StepKey, ...], tuple[StepKey, ...]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from statistics import median
+from typing import TypeAlias
 
 from dumptui.core.errors import unexpected
 from dumptui.core.finding import Finding, record_of, size_of, some
@@ -16,6 +16,9 @@ from dumptui.core.run import Run, StepFiles, StepKey, is_young
 from dumptui.core.step_health import read
 from dumptui.core.tables import EARLIER_ATTEMPT
 from dumptui.core.telemetry import Telemetry
+
+StepRow: TypeAlias = tuple[Record, frozenset[str]]
+"""A row of a step, and by which name it is told of a run only once, if it is."""
 
 # Step sizes vary with the responses, seldom by more than a factor of two.
 _ODD_SIZE = 4
@@ -27,32 +30,36 @@ def health(run: Run) -> Iterator[Record]:
 
     `file` is relative to the run folder; `step` is None for what concerns the whole run.
     """
-    for part in parts(run):
-        yield from part()
-
-
-def parts(run: Run, pause: Callable[[], object] = lambda: None) -> Iterator[Callable[[], list[Record]]]:
-    """What finds the rows: to be called one after the other, first for the listing, then for each step.
-
-    `pause` is called some ten times a second meanwhile; a part that it leaves by raising can be called again.
-    """
     missing = missing_ranks(run)
-    yield lambda: [record_of(run.root, finding) for finding in listed(run, missing)]
+    yield from (record_of(run.root, finding) for finding in listed(run, missing))
     seen: set[str] = set()
     for files in run.steps.values():
-        yield partial(step_rows, run.root, files, missing.get(files.key, frozenset()), seen, pause)
+        found = step_rows(run.root, files, missing.get(files.key, frozenset()), lambda: None)
+        yield from new_rows(found, seen)
 
 
-def step_rows(
-    root: Path, files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]
-) -> list[Record]:
-    found = []
+def step_rows(root: Path, files: StepFiles, missing: Ranks, pause: Callable[[], object]) -> list[StepRow]:
+    """`pause` is called some ten times a second meanwhile."""
+    found: list[StepRow] = []
+    once: set[str] = set()
     try:
-        for finding in read(files, missing, seen, pause):
-            found.append(record_of(root, finding))
+        for finding in read(files, missing, once, pause):
+            found.append((record_of(root, finding), frozenset(once)))
+            once.clear()
     except Exception as error:  # a defect or no memory: the other steps are looked at all the same
-        found.append(record_of(root, Finding("warning", f"not checked to the end: {unexpected(error)}", files.key)))
+        defect = Finding("warning", f"not checked to the end: {unexpected(error)}", files.key)
+        found.append((record_of(root, defect), frozenset()))
     return found
+
+
+def new_rows(found: Iterable[StepRow], seen: set[str]) -> list[Record]:
+    """Those that are not `seen` of a step before, of what is told of a run only once."""
+    rows = []
+    for row, once in found:
+        if not once or not once <= seen:
+            rows.append(row)
+            seen |= once
+    return rows
 
 
 def stream_problems(root: Path) -> list[Record]:

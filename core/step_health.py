@@ -64,9 +64,11 @@ def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
     try:
         mirrored = mirror_index(mirror.path)
     except DumpError as error:
-        if not isinstance(error, NotHere) or error.problem not in seen:  # what is lacking is so for all steps
+        if isinstance(error, NotHere):
+            if error.problem in seen:  # what is lacking is so for all steps
+                return
             seen.add(error.problem)
-            yield _unreadable(step.files.key, error)
+        yield _unreadable(step.files.key, error)
         return
     if mirrored != [(one.index, one.response_length, one.total_length) for one in step.samples]:
         yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)

@@ -19,11 +19,12 @@ import pytest
 from textual.pilot import Pilot
 
 from dumptui.core.follow import Follow
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run import YOUNG, Run, StepKey
 from dumptui.core.telemetry import Telemetry
 from dumptui.tui.app import DumpTui
 from dumptui.tui.live import data_line
 from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.table import Table
 from tests.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown
 from tests.writer import Layout, sample, write_step
 
@@ -502,3 +503,52 @@ def bells(terminal: Terminal) -> int:
 def test_the_age_of_the_newest_data_is_told_where_it_is_late_and_seldom_changes(age: float, said: str) -> None:
     noon = time.mktime((2026, 1, 1, 12, 0, 0, 0, 0, -1))
     assert data_line(noon, noon + age) == said
+
+
+async def test_health_follows_the_run_and_keeps_its_cursor(root: Path) -> None:
+    for step in range(3):
+        write(root, step, age=3600 - 60 * step)
+    (root / "rollout_data" / "notes.txt").write_text("")
+    async with live(root) as (app, pilot):
+        await press(pilot, "5")
+        await until_shown(pilot, "0 errors, 0 warnings, 2 notes")
+        await press(pilot, "down")
+        here = app.health.rows[1]
+        again = [sample(at, seed=70 + at) for at in range(4)]
+        write_step(root, 2, again, LAYOUT, train=False, age=100)  # an attempt that resumed
+        app.reader.look()
+        await until_shown(pilot, "1 error, ", "train files are older than the rollout file: of an earlier attempt")
+        assert app.health.rows[app.health.query_one("#findings", Table).cursor] == here
+        write_step(root, 2, again, LAYOUT, age=50)
+        app.reader.look()
+        await until_shown(pilot, "0 errors, 0 warnings, 2 notes")
+        assert app.health.rows[app.health.query_one("#findings", Table).cursor] == here
+        forget(root, 2)
+        (root / "rollout_data" / "notes.txt").unlink()
+        app.reader.look()
+        await until_shown(pilot, "0 errors, 0 warnings, 1 note")
+
+
+async def test_health_says_of_a_file_that_stays_broken_what_a_new_start_says(
+    root: Path,
+) -> None:
+    for step in range(2):
+        write(root, step, mirror=False, age=0)
+    path = root / "rollout_data" / "1.pt"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-50])
+    async with live(root) as (app, pilot):
+        await press(pilot, "5")
+        await until_shown(pilot, "0 errors, 0 warnings, 2 notes", "still being written")
+        age(root, 0, YOUNG + 30)
+        age(root, 1, YOUNG)
+        app.reader.look()
+        await until_shown(pilot, "1 error, 0 warnings, 1 note", "is cut short")
+        path.write_bytes(whole)
+        age(root, 1, 0)
+        app.reader.look()
+        await until_shown(pilot, "0 errors, 0 warnings, 1 note")
+        (root / "dashboard").mkdir()
+        (root / "dashboard" / "metrics.jsonl").write_text("{}\nno record\n")
+        app.reader.look()
+        await until_shown(pilot, "0 errors, 1 warning, 1 note", "malformed line")

@@ -50,10 +50,11 @@ class Summary(Message):
 
 @dataclass
 class Found(Message):
-    """More rows of the health view; `done` with the last of them."""
+    """More rows of the health view, or the `whole` of them; `done` with the last of them."""
 
     rows: list[Record]
     done: bool
+    whole: bool = False
 
 
 @dataclass

@@ -257,7 +257,7 @@ class DumpTui(PairApp):
     @on(Found)
     def _health_found(self, event: Found) -> None:
         with self.renewing(self.health):
-            self.health.add(event.rows, event.done)
+            self.health.add(event.rows, event.done, event.whole)
 
     # Samples ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from textual.message import Message
 
+from dumptui.core.checkup import Checkup
 from dumptui.core.distribution import Distribution, distributions
 from dumptui.core.errors import DumpError, unexpected
-from dumptui.core.follow import Follow
-from dumptui.core.health import parts, stream_problems
+from dumptui.core.follow import Follow, Look
 from dumptui.core.join import Step
 from dumptui.core.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.packing import left_out, loads
@@ -78,7 +77,9 @@ class Work:
         self._answered = 0.0  # when the last answer about a sample was given
         self._step: Step | None = None
         self._packing: Loaded | None = None
+        self._checkup: Checkup | None = None
         self._findings: deque[Callable[[], list[Record]]] = deque()
+        self._health: list[Record] | None = None  # the rows told last, once all were found
         self._surveys: dict[str, Survey] = {}
         self._surveying: set[str] = set()
         self._talks = Talks()
@@ -244,6 +245,7 @@ class Work:
             self._told = None  # the next one that succeeds is told
             self._post(Unseen(told(error)))
             return
+        self._follow_health(look)
         problem = "" if look.problem is None else str(look.problem)
         if not look.anything and problem == self._told:
             return
@@ -254,22 +256,50 @@ class Work:
 
     def find_health(self) -> None:
         run = self._steps.run
-        self._findings = deque([*parts(run, self._thread.check), partial(stream_problems, run.root)])
+        self._checkup, self._health = Checkup(run.root, self._thread.check), None
+        self._findings = deque(self._checkup.parts(run))
         self._health_next(self._findings)
+
+    def _follow_health(self, look: Look) -> None:
+        """Once somebody asked for it, it stays as fresh as the run; while that can't be seen, it stands."""
+        unseen = look.problem is not None and look.problem.path == str(look.run.root)
+        if self._checkup is None or unseen:
+            return
+        self._checkup.forget((*look.changed, *look.waiting), bool(look.streams))
+        if not self._findings:  # else the next look goes on
+            self._findings = deque(self._checkup.parts(look.run))
+            if self._findings:
+                self._health_next(self._findings)
 
     def _health_next(self, waiting: deque[Callable[[], list[Record]]]) -> None:
         """What is found in a moment at a time; what a wish leaves half done is begun again."""
         if waiting is not self._findings or self._thread.closed:
             return
         found, end = [], time.monotonic() + MOMENT
-        with contextlib.suppress(Abandoned):
-            while waiting and time.monotonic() < end:
-                found += waiting[0]()
-                waiting.popleft()
-        if found or not waiting:
-            self._post(Found(found, not waiting))
+        while waiting and time.monotonic() < end:
+            part = waiting.popleft()
+            try:
+                found += part()
+            except Abandoned:
+                waiting.appendleft(part)
+                break
+            except BaseException:  # a defect: it costs the part
+                self._go_on(self._health_next, waiting)
+                raise
+        self._tell_health(found, not waiting)
         if waiting:
             self._go_on(self._health_next, waiting)
+
+    def _tell_health(self, found: list[Record], done: bool) -> None:
+        """At first what is found as it is; of a run that is followed then all rows, where they are other ones."""
+        assert self._checkup is not None
+        before = self._health
+        if done:
+            self._health = self._checkup.rows()
+        if before is None and (found or done):
+            self._post(Found(found, done))
+        elif done and before != self._health:
+            self._post(Found(self._checkup.rows(), done, whole=True))
 
 
 def told(error: BaseException) -> str:

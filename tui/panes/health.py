@@ -69,12 +69,19 @@ step while the run is read.
         self._show(done=False)
         self.post_message(self.Wanted())
 
-    def add(self, rows: list[Record], done: bool) -> None:
-        self.rows += rows
+    def add(self, rows: list[Record], done: bool, whole: bool = False) -> None:
+        """Take more rows, or the whole of them in place of those on show; the cursor stays on its finding or on top."""
+        table, before = self.query_one(Table), self.rows
+        at = table.cursor
+        here = before[at] if 0 < at < len(before) else None
+        self.rows = [*rows] if whole else [*before, *rows]
         if done:
-            self.query_one(Table).empty = "no problems: nothing is missing, unreadable or contradictory"
+            table.empty = "no problems: nothing is missing, unreadable or contradictory"
             self.rows.sort(key=lambda row: list(STYLES).index(str(row["level"])))
         self._show(done)
+        if here is not None and here in self.rows:
+            table.cursor = self.rows.index(here)
+            self._show_finding(table.cursor)
 
     def sheet(self) -> Sheet:
         return table_sheet("health", None, list(self.rows), self.query_one(Table).cursor)
