@@ -102,6 +102,18 @@ class Snapshot:
         return DumpError(self.path, "changed while it was being read")
 
 
+def read_bounded(path: str | os.PathLike[str], limit: int) -> bytes:
+    """A whole file of at most `limit` bytes. Raises DumpError, also for what is no file: a pipe is not waited for."""
+    descriptor, (_, size, _) = _open(os.fspath(path))
+    with open(descriptor, "rb") as file:
+        if size > limit:
+            raise DumpError(path, f"can't be read: it has {size:,} bytes, more than {limit >> 20} MiB")
+        try:
+            return file.read(limit)
+        except OSError as error:
+            raise DumpError(path, f"can't be read: {_reason(error)}") from error
+
+
 def _open(path: str) -> tuple[int, Stamp]:
     try:
         # Without O_NONBLOCK, opening a named pipe waits for a writer for ever.
