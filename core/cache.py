@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dumptui.core.run import Entry
+from dumptui.core.snapshot import read_bounded
 from dumptui.core.xdg import xdg_folder
 
 # Raise it when what is kept, or how it is worked out, changes.
 SCHEMA = 3
+LARGEST = 64 << 20  # bytes of one file that is read
 LIMIT = 256 << 20  # bytes of all that is kept; the longest unused goes first
 
 
@@ -49,7 +51,7 @@ class Cache:
             return {}
         path = self._folder / f"{name}.json"
         try:
-            kept = json.loads(path.read_bytes())
+            kept = json.loads(read_bounded(path, LARGEST))
         except (OSError, ValueError):
             return {}
         with contextlib.suppress(OSError):

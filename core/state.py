@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from dumptui.core.snapshot import NotAFile, TooLarge, read_bounded
 from dumptui.core.text import visible
 from dumptui.core.xdg import xdg_folder
 
@@ -69,12 +70,12 @@ class State:
             return read_choices(self._path)
         except FileNotFoundError:
             return {}
-        except OSError as error:
-            self.problem = f"choices can't be read: {visible(str(self._path))}: {error.strerror or error}"
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, NotAFile, TooLarge):
             self.problem = f"choices can't be read: {visible(str(self._path))} is broken and was set aside"
             with contextlib.suppress(OSError):
                 os.replace(self._path, self._path.with_suffix(".broken"))
+        except OSError as error:
+            self.problem = f"choices can't be read: {visible(str(self._path))}: {error.strerror or error}"
         return {}
 
     def _store(self, chosen: dict[str, Any]) -> None:
@@ -92,9 +93,7 @@ class State:
 
 def read_choices(path: Path) -> dict[str, Any]:
     """Raises OSError, or ValueError for what is not such a file."""
-    with open(path, "rb") as file:
-        text = file.read(LIMIT + 1)
-    document = json.loads(text) if len(text) <= LIMIT else None
+    document = json.loads(read_bounded(path, LIMIT))
     chosen = document.get("chosen") if isinstance(document, dict) else None
     if not isinstance(chosen, dict):
         raise ValueError("no choices in it")

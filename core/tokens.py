@@ -67,10 +67,10 @@ class Vocabulary:
         """Raises DumpError when the file is no tokenizer, NoTokenizer of it when it is missing."""
         try:
             content = read_bounded(path, LARGEST)
-        except DumpError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                raise NoTokenizer(path, "no tokenizer in the dump: token ids are shown") from error
-            raise
+        except FileNotFoundError as error:
+            raise NoTokenizer(path, "no tokenizer in the dump: token ids are shown") from error
+        except OSError as error:
+            raise DumpError(path, f"can't be read: {error.strerror or error}") from error
         try:
             document = json.loads(content.decode("utf-8"))
             return cls(TokenList(document), json.dumps(document.get("decoder")))

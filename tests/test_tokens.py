@@ -138,7 +138,7 @@ def test_neither_a_pipe_nor_a_file_without_end_is_waited_for(tmp_path: Path) -> 
     path.unlink()
     with path.open("wb") as sparse:
         sparse.truncate(1 << 40)
-    with pytest.raises(DumpError, match="more than 256 MiB"):
+    with pytest.raises(DumpError, match="can't be read: it has more than 256 MiB"):
         Vocabulary.load(path)
 
 
