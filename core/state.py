@@ -6,13 +6,12 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from dumptui.core.snapshot import NotAFile, TooLarge, read_bounded
 from dumptui.core.text import visible
-from dumptui.core.xdg import xdg_folder
+from dumptui.core.xdg import inside, own_folder, replace_file, xdg_folder
 
 LIMIT = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
 
@@ -80,15 +79,8 @@ class State:
 
     def _store(self, chosen: dict[str, Any]) -> None:
         assert self._path is not None
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=".new-")
-        try:
-            with open(handle, "w", encoding="utf-8") as file:
-                json.dump({"run": self._run, "chosen": chosen}, file, indent=1)
-            os.replace(temporary, self._path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        own_folder(self._path.parent)
+        replace_file(self._path, json.dumps({"run": self._run, "chosen": chosen}, indent=1))
 
 
 def read_choices(path: Path) -> dict[str, Any]:
@@ -98,8 +90,3 @@ def read_choices(path: Path) -> dict[str, Any]:
     if not isinstance(chosen, dict):
         raise ValueError("no choices in it")
     return chosen
-
-
-def inside(path: Path, folder: Path) -> bool:
-    """Whether `path` is, or would be, in `folder` or below, wherever links lead."""
-    return path.resolve().is_relative_to(folder.resolve())
