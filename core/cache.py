@@ -6,16 +6,18 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from dumptui.core.run import Entry
-from dumptui.core.xdg import xdg_folder
+from dumptui.core.snapshot import read_bounded
+from dumptui.core.xdg import inside, own_folder, replace_file, xdg_folder
 
 # Raise it when what is kept, or how it is worked out, changes.
 SCHEMA = 4
+LARGEST = 64 << 20  # bytes of one file that is read
 LIMIT = 256 << 20  # bytes of all that is kept; the longest unused goes first
 
 
@@ -33,13 +35,16 @@ def fingerprint(entries: Iterable[Entry], *more: object) -> str:
 class Cache:
     """JSON documents of one run by name, each with the fingerprint of what it was made from.
 
-    A folder that can't be written keeps nothing and says nothing: a summary that is not kept is worked out again. Files
-    are replaced whole by rename, so two dumptui at once at worst lose each other's newest summaries.
+    A folder that can't be written, or lies in the run, keeps nothing and says nothing: a summary that is not kept is
+    worked out again. So is one in a file that is damaged or another's, which its checksum tells. Files are replaced
+    whole by rename, so two dumptui at once at worst lose each other's newest summaries.
     """
 
     def __init__(self, root: Path, folder: Path | None) -> None:
         """`folder` is where all runs are kept, None to keep nothing."""
         name = hashlib.blake2b(os.fsencode(root.resolve()), digest_size=12).hexdigest()
+        if folder is not None and inside(folder, root):  # which is never written into
+            folder = None
         self._all = folder
         self._folder = None if folder is None else folder / name
 
@@ -49,22 +54,22 @@ class Cache:
             return {}
         path = self._folder / f"{name}.json"
         try:
-            kept = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+            checksum, _, text = read_bounded(path, LARGEST).partition(b"\n")
+            kept = json.loads(text) if int(checksum) == zlib.crc32(text) else None
+        except (OSError, ValueError, RecursionError):
             return {}
         with contextlib.suppress(OSError):
             os.utime(path)  # used now: trimmed last
         return kept if isinstance(kept, dict) else {}
 
     def store(self, name: str, document: dict[str, Any]) -> None:
-        if self._folder is None:
+        if self._all is None or self._folder is None:
             return
         with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
-            with open(handle, "w", encoding="utf-8") as file:
-                file.write(json.dumps(document, separators=(",", ":")))  # in C; dump() takes three times as long
-            os.replace(temporary, self._folder / f"{name}.json")
+            for folder in (self._all, self._folder):
+                own_folder(folder)
+            text = json.dumps(document, separators=(",", ":"))  # in C; dump() takes three times as long
+            replace_file(self._folder / f"{name}.json", f"{zlib.crc32(text.encode())}\n{text}")
             self._trim()
 
     def _trim(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from dumptui.core.errors import DumpError
+from dumptui.core.snapshot import open_file, skip_hole
 
 Record = dict[str, Any]
 
@@ -84,7 +85,7 @@ class Tail:
         """The new complete lines as bytes, of at most BLOCK unless one line is longer. Raises nothing."""
         # Opened anew each time: no descriptor goes stale, and NFS tells the true size on opening only.
         try:
-            with open(self.path, "rb", buffering=0) as file:
+            with open_file(self.path, buffering=0) as file:
                 chunk = self._read(file)
         except FileNotFoundError:
             return Chunk(b"")
@@ -117,6 +118,8 @@ class Tail:
             self._begin()
             self.restarts += 1
             self._restarted = True  # told by the first read that succeeds, not lost to an error below
+        if self._inside_long_line:
+            self._skip_hole(file)
         limit = BLOCK
         while True:
             block = _read_at(file, self._offset, limit)
@@ -146,6 +149,13 @@ class Tail:
             return b"", len(block)
         self._inside_long_line = False
         return block[first : block.rfind(b"\n") + 1], first
+
+    def _skip_hole(self, file: BinaryIO) -> None:
+        """What was never written reads as zeros, none of which ends a line."""
+        written = skip_hole(file, self._offset)
+        if written > self._offset:
+            self._before = bytes(min(FINGERPRINT, written - self._offset))
+            self._offset = written
 
     def _advance(self, consumed: bytes) -> None:
         self._offset += len(consumed)

@@ -11,11 +11,14 @@ from typing import BinaryIO, Generic, TypeVar
 
 from dumptui.core.errors import DumpError
 from dumptui.core.jsonl import MISFIT, Chunk, Record, Tail
+from dumptui.core.snapshot import open_file, read_bounded
 
 LATEST = 253_402_300_799.0  # the end of the year 9999: a later time can't be said
 T = TypeVar("T")
 Signature = tuple[int, int, int]
 
+LARGEST = 64 << 20
+"""Bytes of a document that is read: one of all arguments and lanes of a large run has 100 KB."""
 EDGES = (16 << 10, 1 << 20)
 """Bytes looked at, at each end of a file, for its first and last times; the second if the first holds no record."""
 
@@ -100,7 +103,7 @@ class Document:
         if self._signature is None or (before == self._signature and self.problem is None):
             return False
         try:
-            value = json.loads(self.path.read_bytes())
+            value = json.loads(read_bounded(self.path, LARGEST))
         except (ValueError, RecursionError) as error:
             self.problem = DumpError(self.path, f"is not a JSON document: {error}")
         except OSError as error:
@@ -122,7 +125,7 @@ def signature(path: Path) -> Signature | None:
 def end_times(path: Path) -> Iterator[float]:
     """The times of the complete records near both ends of a file; the -1 of an open phase is none."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
             for from_end in (False, True):
                 yield from _times_at_an_end(file, size, from_end)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dumptui.core.apart import apart
 from dumptui.core.errors import DumpError, TooLittleMemory
 from dumptui.core.legacy_torch import is_legacy, load_with_torch
 from dumptui.core.memory_ceiling import may_grow, memory_ceiling
@@ -76,7 +77,7 @@ class PtFile:
         if LOCAL_SIGNATURE.startswith(head[:4]):
             return self._load_zip(on_read)
         if is_legacy(head):
-            return load_with_torch(self.path)
+            return apart(load_with_torch, self.path)
         if head[0] == 0x80 and head[1:2] <= b"\5":
             return self._load_bare(on_read)
         raise DumpError(self.path, "is not a torch file")

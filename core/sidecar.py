@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from dumptui.core.errors import DumpError
 from dumptui.core.sample import Sample
+from dumptui.core.snapshot import open_file, skip_hole
 from dumptui.core.values import as_int, as_text
 
 Row = Mapping[str, Any]
 
+LONGEST = 256 << 20
+"""Bytes of a line; a conversation with images in it has some 10 MB."""
 _INDEX = rb'"sample_index"\s*:\s*(null|-?\d+)'
 _FIRST = re.compile(rb"\s*\{\s*" + _INDEX)  # where the framework writes it: the rest of the line need not be searched
 _ANYWHERE = re.compile(_INDEX)
@@ -48,13 +51,12 @@ class Sidecar:
     def scan(cls, path: Path) -> Sidecar:
         """Raises DumpError when the file can't be read."""
         places: dict[int | None, list[Place]] = {}
-        start, ends = 0, True
+        ends = True
         try:
-            with open(path, "rb") as lines:
-                for number, line in enumerate(lines, 1):
+            with open_file(path) as file:
+                for number, (start, line) in enumerate(lines_of(file), 1):
                     for index in indices_in(line):
                         places.setdefault(index, []).append(Place(start, len(line), number))
-                    start += len(line)
                     ends = line.endswith(b"\n")
         except OSError as error:
             raise DumpError(path, f"can't be read: {error.strerror or error}") from error
@@ -77,10 +79,22 @@ class Sidecar:
 
     def _parsed(self, index: int | None) -> list[tuple[Place, Row | None]]:
         try:
-            with open(self.path, "rb") as file:
+            with open_file(self.path) as file:
                 return [(place, parse(read_at(file, place))) for place in self.places.get(index, ())]
         except OSError as error:
             raise DumpError(self.path, f"can't be read: {error.strerror or error}") from error
+
+
+def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Each line and where it starts. One of more than LONGEST bytes is passed over: it is no conversation."""
+    start = 0
+    while line := file.readline(LONGEST):
+        if len(line) < LONGEST or line.endswith(b"\n"):
+            yield start, line
+        while line and not line.endswith(b"\n"):
+            file.seek(skip_hole(file, file.tell()))
+            line = file.readline(LONGEST)
+        start = file.tell()
 
 
 def indices_in(line: bytes) -> set[int | None]:

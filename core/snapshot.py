@@ -6,11 +6,13 @@ the process (SIGBUS), while `pread` just comes back short.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import BinaryIO
 
 from dumptui.core.errors import DumpError
 
@@ -22,6 +24,14 @@ _SMALL = 256 << 10  # kept in memory: one read for all of it instead of two a te
 
 class Truncated(DumpError):
     """The file ends too early: it is empty, cut, or still being written."""
+
+
+class NotAFile(OSError):
+    """A folder, a named pipe or a device."""
+
+
+class TooLarge(OSError):
+    """A file that is not what its name says, or not to be read whole."""
 
 
 class Snapshot:
@@ -102,17 +112,46 @@ class Snapshot:
         return DumpError(self.path, "changed while it was being read")
 
 
+def open_file(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
+    """For reading bytes. Raises OSError, NotAFile of it for a pipe or a device: neither is waited for."""
+    return open(open_descriptor(path), "rb", buffering)
+
+
+def open_descriptor(path: str | os.PathLike[str]) -> int:
+    # Without O_NONBLOCK, opening a named pipe waits for a writer for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotAFile(errno.EINVAL, "is not a file")
+    return descriptor
+
+
+def read_bounded(path: str | os.PathLike[str], limit: int) -> bytes:
+    """A whole file of at most `limit` bytes. Raises OSError, TooLarge of it for a larger one."""
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size > limit:
+            raise TooLarge(errno.EFBIG, f"it has more than {limit >> 20} MiB")
+        return file.read(limit)
+
+
+def skip_hole(file: BinaryIO, at: int) -> int:
+    """Where the next bytes after `at` lie that were written, the end of the file where none do: a sparse file of a
+    terabyte takes minutes to read.
+    """
+    try:
+        return os.lseek(file.fileno(), at, os.SEEK_DATA)
+    except OSError as error:
+        return os.fstat(file.fileno()).st_size if error.errno == errno.ENXIO else at
+
+
 def _open(path: str) -> tuple[int, Stamp]:
     try:
-        # Without O_NONBLOCK, opening a named pipe waits for a writer for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_descriptor(path)
+    except NotAFile as error:
+        raise DumpError(path, _reason(error)) from error
     except OSError as error:
         raise DumpError(path, f"can't be opened: {_reason(error)}") from error
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        raise DumpError(path, "is not a file")
-    return descriptor, _stamp(status)
+    return descriptor, _stamp(os.fstat(descriptor))
 
 
 def _stamp(status: os.stat_result) -> Stamp:

@@ -6,12 +6,12 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from dumptui.core.snapshot import NotAFile, TooLarge, read_bounded
 from dumptui.core.text import visible
-from dumptui.core.xdg import xdg_folder
+from dumptui.core.xdg import inside, own_folder, replace_file, xdg_folder
 
 LIMIT = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
 
@@ -69,38 +69,24 @@ class State:
             return read_choices(self._path)
         except FileNotFoundError:
             return {}
-        except OSError as error:
-            self.problem = f"settings can't be read: {visible(str(self._path))}: {error.strerror or error}"
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, NotAFile, TooLarge):
             self.problem = f"settings can't be read: {visible(str(self._path))} is damaged and was renamed"
             with contextlib.suppress(OSError):
                 os.replace(self._path, self._path.with_suffix(".broken"))
+        except OSError as error:
+            self.problem = f"settings can't be read: {visible(str(self._path))}: {error.strerror or error}"
         return {}
 
     def _store(self, chosen: dict[str, Any]) -> None:
         assert self._path is not None
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=".new-")
-        try:
-            with open(handle, "w", encoding="utf-8") as file:
-                json.dump({"run": self._run, "chosen": chosen}, file, indent=1)
-            os.replace(temporary, self._path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        own_folder(self._path.parent)
+        replace_file(self._path, json.dumps({"run": self._run, "chosen": chosen}, indent=1))
 
 
 def read_choices(path: Path) -> dict[str, Any]:
     """Raises OSError, or ValueError for what is not such a file."""
-    with open(path, "rb") as file:
-        text = file.read(LIMIT + 1)
-    document = json.loads(text) if len(text) <= LIMIT else None
+    document = json.loads(read_bounded(path, LIMIT))
     chosen = document.get("chosen") if isinstance(document, dict) else None
     if not isinstance(chosen, dict):
         raise ValueError("it holds no settings")
     return chosen
-
-
-def inside(path: Path, folder: Path) -> bool:
-    """Whether `path` is, or would be, in `folder` or below, wherever links lead."""
-    return path.resolve().is_relative_to(folder.resolve())

@@ -20,6 +20,7 @@ from dumptui.core.odd_values import OddValues
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run import StepFiles, StepKey, is_young
 from dumptui.core.schedule import lost_rollouts
+from dumptui.core.snapshot import open_file
 from dumptui.core.survey import parts
 
 
@@ -77,7 +78,7 @@ def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
 def _torn(files: StepFiles) -> Iterator[Finding]:
     if files.trajectory is not None and files.trajectory.size and not is_young(files.trajectory.path):
         try:
-            with open(files.trajectory.path, "rb") as lines:
+            with open_file(files.trajectory.path) as lines:
                 lines.seek(-1, os.SEEK_END)
                 torn = lines.read(1) != b"\n"
         except OSError as error:

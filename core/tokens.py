@@ -6,15 +6,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from dumptui.core.errors import DumpError
+from dumptui.core.snapshot import read_bounded
+from dumptui.core.text import visible
+from dumptui.core.token_list import JSON_ERRORS, TokenList
 
 T = TypeVar("T")
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
+LARGEST = 256 << 20
+"""Bytes of a file that is read; those of 260,000 tokens take 33 MB."""
+LONGEST_REASON = 100
 # A token that only continues the bytes of a character begun before it.
 CONTINUES = "⋯"
 
@@ -32,6 +35,10 @@ _BYTES = byte_characters()
 _LONE_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
+class NoTokenizer(DumpError):
+    """There is none, which is no fault of the dump."""
+
+
 class _Known(dict[int, T]):
     """What is to be known of token ids, looked up when first asked for: a sample of 100,000 tokens asks often."""
 
@@ -47,31 +54,30 @@ class _Known(dict[int, T]):
 class Vocabulary:
     """The pieces of a tokenizer: bytes where a piece may be part of a character, else text."""
 
-    def __init__(self, tokenizer: Tokenizer, decoder: str) -> None:
+    def __init__(self, tokenizer: TokenList, decoder: str) -> None:
         self._tokenizer = tokenizer
         self._decoder = decoder
-        added = tokenizer.get_added_tokens_decoder()
-        self.added = frozenset(map(int, added))
+        self.added = frozenset(tokenizer.added)
         """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
-        self._normalized = frozenset(int(token) for token, one in added.items() if one.normalized)
-        self._special = frozenset(int(token) for token, one in added.items() if one.special)
+        self._normalized, self._special = tokenizer.flagged("normalized"), tokenizer.flagged("special")
         self._pieces = _Known(self._look_up)
         self._wholes = _Known(lambda token: whole_text(self._pieces[token]))
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Raises DumpError when the file is missing or no tokenizer."""
-        from tokenizers import Tokenizer
-
+        """Raises DumpError when the file is no tokenizer, NoTokenizer of it when it is missing."""
         try:
-            text = path.read_text(encoding="utf-8")
-            return cls(Tokenizer.from_str(text), json.dumps(json.loads(text).get("decoder")))
+            content = read_bounded(path, LARGEST)
         except FileNotFoundError as error:
-            raise DumpError(path, "no tokenizer in the dump: token ids are shown") from error
+            raise NoTokenizer(path, "no tokenizer in the dump: token ids are shown") from error
         except OSError as error:
             raise DumpError(path, f"can't be read: {error.strerror or error}") from error
-        except Exception as error:  # tokenizers raises bare Exception for everything that is wrong with a file
-            raise DumpError(path, f"unreadable tokenizer: {error}") from error
+        try:
+            document = json.loads(content.decode("utf-8"))
+            return cls(TokenList(document), json.dumps(document.get("decoder")))
+        except JSON_ERRORS as error:
+            reason = visible(str(error))[:LONGEST_REASON]
+            raise DumpError(path, f"unreadable tokenizer: {type(error).__name__}: {reason}") from error
 
     def texts(self, ids: Sequence[int]) -> list[str]:
         """A text a token.
@@ -116,7 +122,7 @@ class Vocabulary:
         """
         if r"\u2581" not in self._decoder:
             return False
-        in_vocabulary = token not in self._special and self._tokenizer.model.id_to_token(token) is not None
+        in_vocabulary = token not in self._special and self._tokenizer.in_vocabulary(token)
         return token in self._normalized or in_vocabulary
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import stat
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,62 @@ def test_a_user_without_a_home_keeps_nothing_and_a_relative_folder_is_ignored(mo
     assert cache_folder() is None
     monkeypatch.setenv("XDG_CACHE_HOME", "/var/tmp/caches")
     assert cache_folder() == Path("/var/tmp/caches/dumptui")
+
+
+def test_a_file_of_another_shape_keeps_nothing(tmp_path: Path) -> None:
+    """It was a defect at every start: a row without its stamp, a number in place of a row, digits that changed."""
+    cache = Cache(tmp_path / "run", tmp_path / "cache")
+    cache.store("steps", {"step 0": {"stamp": "1", "row": {"reward": 0.25}}})
+    (kept,) = (tmp_path / "cache").glob("*/*.json")
+    whole = kept.read_bytes()
+    others = [
+        b"[]",
+        b'{"step 0": 1}',
+        b'{"step 0": {}}',
+        b"1\n{}",
+        b"\n",
+        b"",
+        whole.replace(b"0.25", b"0.75"),
+        b"[" * 99999,
+    ]
+    for other in others:
+        kept.write_bytes(other)
+        assert cache.load("steps") == {}
+    for bit in range(8 * len(whole)):
+        kept.write_bytes(whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :])
+        assert cache.load("steps") in ({}, {"step 0": {"stamp": "1", "row": {"reward": 0.25}}})
+    kept.unlink()
+    os.mkfifo(kept)
+    assert cache.load("steps") == {}
+    cache.store("steps", {"a": 1})
+    assert cache.load("steps") == {"a": 1}
+
+
+def test_nobody_else_can_look_into_it(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "dumptui"
+    folder.mkdir(parents=True, mode=0o755)
+    Cache(tmp_path / "run", folder).store("steps", {"a": 1})
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.glob("*"))] == [0o700, 0o700]
+
+
+def test_nothing_is_kept_inside_the_run(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    root.mkdir()
+    (tmp_path / "link").symlink_to(root)
+    for folder in (root / "cache", root, tmp_path / "link" / "dumptui"):
+        cache = Cache(root, folder)
+        cache.store("steps", {"a": 1})
+        assert cache.load("steps") == {} and list(root.iterdir()) == []
+
+
+def test_a_full_disk_leaves_what_was_kept_and_no_litter(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "run", tmp_path / "cache")
+    cache.store("steps", {"a": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        cache.store("steps", {"a": "x" * 100_000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert cache.load("steps") == {"a": 1}
+    assert [path.name for path in (tmp_path / "cache").glob("*/*")] == ["steps.json"]

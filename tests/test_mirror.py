@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumptui.core.errors import DumpError
+from dumptui.core.apart import apart
+from dumptui.core.errors import DumpError, NotHere
 from dumptui.core.mirror import mirror_index, read_mirror
+from dumptui.core.sample import Sample
 from tests.writer import Json, sample, write_step
 
 SAMPLES = 41
@@ -129,3 +133,37 @@ def test_another_parquet_file(mirror: Path, tmp_path: Path) -> None:
     assert len(mirror_index(path)) == SAMPLES
     with pytest.raises(DumpError, match="loss_mask"):
         read_mirror(path)
+
+
+def test_every_flipped_bit_is_samples_or_one_sentence(mirror: Path, tmp_path: Path) -> None:
+    """Some made polars ask for more memory than there is, which no `except` catches, or panic over the screen."""
+    path, whole = tmp_path / "flipped.parquet", mirror.read_bytes()
+    footer = len(whole) - 1000  # where the sizes stand
+    for bit in (*range(0, 8 * footer, 997), *range(8 * footer, 8 * len(whole), 29)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            assert all(isinstance(one, Sample) for one in read_mirror(path))
+        except DumpError as error:
+            assert "\n" not in str(error) and not isinstance(error, NotHere)
+
+
+def end(path: Path) -> None:
+    os.abort()
+
+
+def test_a_file_that_ends_the_process_costs_itself_only(mirror: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DumpError, match="is damaged: the process that read it had to end"):
+        apart(end, mirror)
+    assert len(read_mirror(mirror)) == SAMPLES
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_process_that_is_killed_does_not_blame_the_file(mirror: Path) -> None:
+    with pytest.raises(NotHere, match="SIGKILL"):
+        apart(kill, mirror)
+
+
+def kill(path: Path) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

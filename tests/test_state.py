@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from dumptui.core.state import State, state_folder
+from dumptui.tui.bookmarks import bookmarks
+from dumptui.tui.memory import Memory
+from dumptui.tui.place import Place
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +93,7 @@ def test_a_full_disk_leaves_the_last_choices_and_no_litter(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"dumptui.core.state.{'tempfile' if call == 'mkstemp' else 'os'}.{call}", full)
+        patch.setattr(f"dumptui.core.xdg.{'tempfile' if call == 'mkstemp' else 'os'}.{call}", full)
         state = State.of(run)
         state.put("theme", "dracula")
     assert state.problem is not None and "No space left on device" in state.problem
@@ -128,3 +131,24 @@ def test_the_folder_is_what_the_xdg_specification_says(monkeypatch: pytest.Monke
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user id that no passwd file knows
     assert state_folder() is None
     State.of(home).put("theme", "nord")
+
+
+@pytest.mark.parametrize("value", [1, "x", [[]], [{}], {"a": 1}, [["step", {}]], [[{}, True]], True, -1.5])
+def test_choices_of_another_shape_are_passed_over(home: Path, run: Path, value: Any) -> None:
+    """They come from a file, in which anything may stand: it was a defect at each start."""
+    state = State.of(run)
+    for name in (
+        "samples.columns",
+        "steps.columns",
+        "samples.own-columns",
+        "samples.sort",
+        "samples.filters",
+        "bookmarks",
+    ):
+        state.put(name, value)
+    memory = Memory(state)
+    for table in ("samples", "steps"):
+        assert memory.shown(table) in ("default", [])
+        assert memory.own_shown(table) in ("default", [])
+    assert memory.sort == () and all(isinstance(one, str) for one in memory.history("filters"))
+    assert bookmarks(state) == [] and Place.from_json(value) is None

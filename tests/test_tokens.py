@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from dumptui.core.errors import DumpError
+from dumptui.core.token_list import TokenList
 from dumptui.core.tokens import CONTINUES, Vocabulary, byte_characters
 
 LETTERS = {byte: letter for letter, byte in byte_characters().items()}
@@ -136,5 +139,66 @@ def test_a_file_that_is_no_tokenizer_is_one_sentence(tmp_path: Path, text: str) 
 
 def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").mkdir()
-    with pytest.raises(DumpError, match="can't be read"):
+    with pytest.raises(DumpError, match="is not a file"):
         Vocabulary.load(tmp_path / "tokenizer.json")
+
+
+def test_neither_a_pipe_nor_a_file_without_end_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    os.mkfifo(path)
+    with pytest.raises(DumpError, match="is not a file"):
+        Vocabulary.load(path)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(DumpError, match="is not a file"):
+        Vocabulary.load(path)
+    path.unlink()
+    with path.open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    with pytest.raises(DumpError, match="can't be read: it has more than 256 MiB"):
+        Vocabulary.load(path)
+
+
+def test_a_normalizer_that_is_damaged_costs_nothing(tmp_path: Path) -> None:
+    """huggingface/tokenizers panics on a `Precompiled` map that is cut, past every `except Exception`."""
+    document = json.loads(byte_level().to_str())
+    document["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "//////8="}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    assert Vocabulary.load(tmp_path / "tokenizer.json").texts(b"ok") == ["o", "k"]
+
+
+def test_every_flipped_bit_is_a_tokenizer_or_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    whole = byte_level([EMOJI[:2], WORD]).to_str().encode()
+    for bit in range(0, 8 * len(whole), 37):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            texts = Vocabulary.load(path).texts(range(262))
+        except DumpError as error:
+            assert "\n" not in str(error)
+        else:
+            assert len(texts) == 262
+
+
+@pytest.mark.parametrize("name", ["plain", "multiturn", "shard_once"])
+def test_ids_are_those_of_the_library_that_wrote_the_file(shared: Path, name: str) -> None:
+    path = shared / "runs" / name / "tokenizer" / "tokenizer.json"
+    written, read = Tokenizer.from_file(str(path)), TokenList(json.loads(path.read_text()))
+    size = written.get_vocab_size() + 2
+    assert [read.id_to_token(at) for at in range(size)] == [written.id_to_token(at) for at in range(size)]
+    assert set(read.added) == set(written.get_added_tokens_decoder())
+
+
+@pytest.mark.parametrize("model", ["Unigram", "WordPiece", "WordLevel"])
+def test_ids_of_every_kind_of_model(model: str) -> None:
+    made: dict[str, Callable[[], Any]] = {
+        "Unigram": lambda: models.Unigram([("<unk>", 0.0), ("▁a", -1.0), ("b", -2.0)], 0, False),
+        "WordPiece": lambda: models.WordPiece({"[UNK]": 0, "a": 1, "##b": 2}),
+        "WordLevel": lambda: models.WordLevel({"<unk>": 2, "a": 0, "b": 1}, unk_token="<unk>"),
+    }
+    written = Tokenizer(made[model]())
+    written.add_special_tokens(["<s>", "a"])
+    read = TokenList(json.loads(written.to_str()))
+    assert [read.id_to_token(at) for at in range(5)] == [written.id_to_token(at) for at in range(5)]

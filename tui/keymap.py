@@ -15,10 +15,12 @@ from textual.screen import Screen
 
 from dumptui import tui
 from dumptui.core.record import Record
+from dumptui.core.snapshot import read_bounded
 from dumptui.core.text import visible
 from dumptui.core.xdg import xdg_folder
 
 MODIFIERS = {"ctrl", "alt", "shift", "super", "meta", "hyper"}
+LARGEST = 1 << 20  # bytes of a file of keys
 NAMES = {key.value for key in Keys}
 
 Keymap = dict[str, tuple[str, ...]]
@@ -42,7 +44,7 @@ def read_keymap(path: Path | None) -> tuple[Keymap, list[str]]:
     if path is None:
         return {}, []
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bounded(path, LARGEST).decode("utf-8")
     except FileNotFoundError:
         return {}, []
     except (OSError, ValueError) as error:

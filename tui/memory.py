@@ -30,7 +30,7 @@ class Memory:
         if value == ALL:
             return ALL
         known = {field.key for field in FIELDS[table]}
-        return [key for key in value if key in known] if isinstance(value, list) else DEFAULT
+        return [key for key in value if isinstance(key, str) and key in known] if isinstance(value, list) else DEFAULT
 
     def keep_shown(self, table: str, shown: columns.Shown) -> None:
         self._state.put(f"{table}.columns", shown)
