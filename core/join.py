@@ -181,7 +181,7 @@ class Step:
                     states[at], reasons[at] = state, other.reasons[at]
         out = Flat("lp_diff", positions, trainer.offsets, values, known, states, reasons)
         for peers, ats, rows in self._by_peers(positions):
-            out.distrust(ats[self._moved(peers)[rows]], OTHER_VALUES)
+            out.distrust(ats[self.moved(peers)[rows]], OTHER_VALUES)
         out.distrust(other_copies, OTHER_VALUES)
         return out
 
@@ -234,7 +234,7 @@ class Step:
             self.pause()
             place(peers, column, ats, rows, out, self.cut(column), self.evidence, self._engine_rule(peers))
             if peers.cp_size > 1:
-                out.distrust(ats[self.layout_contradicted | self._moved(peers)[rows]], MOVED)
+                out.distrust(ats[self.layout_contradicted | self.moved(peers)[rows]], MOVED)
         for at in np.flatnonzero(self._places[0][positions] < 0).tolist():
             out.states[at], out.reasons[at] = self.without_row(int(positions[at]))
         return out
@@ -276,11 +276,11 @@ class Step:
     @cached_property
     def layout_contradicted(self) -> bool:
         """Whether the engine's log-probs contradict where sliced rows were put; one row that does speaks for all."""
-        moved = {id(peers): self._moved(peers) for peers in self.peers if peers.cp_size > 1}
+        moved = {id(peers): self.moved(peers) for peers in self.peers if peers.cp_size > 1}
         sliced = (row for row in self.rows if row is not None and id(row.peers) in moved and not row.tied)
         return any(moved[id(row.peers)][row.row] for row in sliced)
 
-    def _moved(self, peers: Peers) -> Bools:
+    def moved(self, peers: Peers) -> Bools:
         """Per row, whether a slice of the engine's log-probs holds other values than the rollout file at its places."""
         moved = np.zeros(peers.first.rows, bool)
         for judged in self._judged(peers):

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from dumptui.core.context_parallel import Ints
+from dumptui.core.copies import Contradiction, contradictions
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.finding import Finding, Level, count
 from dumptui.core.flat import Flat
@@ -42,6 +43,7 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
     yield from _contents(step)
     yield from _coverage(step, missing)
     yield from _fields(step, bool(missing or step.broken), pause)
+    yield from _copies(step, pause)
     layout = None if missing or step.broken else describe_layout(step)
     if layout is not None and layout not in seen:
         seen.add(layout)
@@ -145,6 +147,19 @@ def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator
         level = partial_level if same[0] == "partial" else "error"
         extent = f"{same[0]} in {max(fields.values())} of {count(len(step.samples), 'sample')}"
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
+
+
+def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
+    """Per column, the files that contradict each other and in how many samples."""
+    samples: dict[str, dict[int, Contradiction]] = {}
+    for one in contradictions(step):
+        pause()
+        samples.setdefault(one.name, {}).setdefault(one.position, one)
+    for name, found in samples.items():
+        first = next(iter(found.values()))
+        where = f"{first.other} contradicts {first.shown}, of which the values are shown"
+        problem = f"{name} of copies differ in {len(found)} of {count(len(step.samples), 'sample')}: {where}"
+        yield Finding("error", problem, step.files.key)
 
 
 def _states(step: Step, pause: Callable[[], object]) -> Iterator[tuple[str, str, str]]:
