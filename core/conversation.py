@@ -13,6 +13,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.messages import Part, as_recorded, identity, parts_of
 from dumptui.core.record import Record
+from dumptui.core.response_text import text_notes
 from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Row, Sidecar, choose
 from dumptui.core.tokens import Vocabulary
@@ -90,7 +91,8 @@ def read_conversation(
         said, how = [Said(*one) for one in zip(recorded, where, strict=True)], None
     masked = [is_masked(one.where, mask, sample.prompt_length) for one in said]
     messages = tuple(read_message(at, *one) for at, one in enumerate(zip(said, masked, strict=True)))
-    return Conversation(messages, "; ".join(filter(None, [note, how])) or None, tuple(pair(messages)))
+    notes = filter(None, [note, how, *text_notes(sample, vocabulary)])
+    return Conversation(messages, "; ".join(notes) or None, tuple(pair(messages)))
 
 
 def is_masked(where: Where | None, mask: Array | None, prompt: int) -> bool:

@@ -22,7 +22,7 @@ from dumptui.core.placing import place
 from dumptui.core.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Rollout, Sample
 from dumptui.core.shard import Shard, read_shard
-from dumptui.core.values import Dumped, Numbers, floats
+from dumptui.core.values import Dumped, Numbers, floats, other_shape
 
 # The name on screen of each per-token column of a train file; any other column keeps its own.
 SHOWN = {"log_probs": "train_log_probs"}
@@ -161,7 +161,10 @@ class Step:
             except DumpError as error:  # a tensor, which is read only here
                 out.fail(at, str(error))
                 continue
-            if found is not None:
+            odd = why_none(self.samples[position], out.name, found)
+            if odd is not None:
+                out.fail(at, odd)
+            elif found is not None:
                 fill_whole(out, at, found)
 
     def difference(self, positions: Ints, mask: Flat) -> Flat:
@@ -317,6 +320,18 @@ def coarsest(peers: Peers, column: str, row: int) -> float:
 
 def engine_numbers(sample: Sample) -> Numbers | None:
     return None if sample.rollout_log_probs is None else Numbers(sample.rollout_log_probs, sample.unscored)
+
+
+def why_none(sample: Sample, name: str, found: Numbers | None) -> str | None:
+    """What a sample holds in place of one value a token; None where it holds nothing."""
+    if not sample.response_length or (found is not None and len(found.values)):
+        return None
+    if found is not None:
+        return sample.note_on(name)
+    value = sample.extra.get(name)
+    if value is None:
+        return None
+    return f"{name} {other_shape(value, sample.response_length) or 'is no list of numbers'}"
 
 
 def fill_whole(out: Flat, at: int, found: Numbers) -> None:

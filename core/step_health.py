@@ -18,8 +18,10 @@ from dumptui.core.join import Step, load, read_shards
 from dumptui.core.mirror import mirror_index
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run import StepFiles, StepKey, is_young
+from dumptui.core.sample import WEIGHTED
 from dumptui.core.schedule import lost_rollouts
 from dumptui.core.survey import parts
+from dumptui.core.values import is_other_shape
 
 
 def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]) -> Iterator[Finding]:
@@ -142,9 +144,9 @@ def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator
         same = state, re.sub(r"\d+", "", reason)
         counts[same][name] += 1
         first.setdefault(same, reason)
+    levels: dict[str, Level] = {"partial": "warning" if reported else _unless_young(step, "error"), "odd": "warning"}
     for same, fields in counts.items():
-        partial_level: Level = "warning" if reported else _unless_young(step, "error")
-        level = partial_level if same[0] == "partial" else "error"
+        level: Level = "info" if is_other_shape(first[same]) else levels.get(same[0], "error")
         extent = f"{same[0]} in {max(fields.values())} of {count(len(step.samples), 'sample')}"
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
 
@@ -163,7 +165,7 @@ def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
 
 
 def _states(step: Step, pause: Callable[[], object]) -> Iterator[tuple[str, str, str]]:
-    """(field, state, reason) of everything that is partial or unreadable."""
+    """(field, state, reason) of everything that is partial, unreadable or odd."""
     gather: dict[str, Callable[[Ints], Flat]] = {"loss_mask": step.masks}
     gather |= {name: partial(step.gather, name) for name in step.fields if name not in ("lp_diff", "imp_ratio")}
     for positions in parts(step):  # which bounds the memory of a step of long responses
@@ -173,3 +175,5 @@ def _states(step: Step, pause: Callable[[], object]) -> Iterator[tuple[str, str,
             for state, reason in zip(flat.states, flat.reasons, strict=True):
                 if state in ("partial", "unreadable"):
                     yield name, state, reason or ""
+                elif reason == WEIGHTED:
+                    yield name, "odd", reason

@@ -134,7 +134,7 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
         special=np.isin(sample.tokens, [] if vocabulary is None else list(vocabulary.added)),
         mask=trained,
         fields={name: sample_field(flat, mask) for name, flat in flats(step, chosen)} | absent(step, sample),
-        notes=notes(step, sample, mask.reasons[0]) + [NO_WORDS] * (vocabulary is None),
+        notes=notes(step, sample, mask.reasons[0], vocabulary) + [NO_WORDS] * (vocabulary is None),
         turns=turn_starts(sample, trained),
         chunks=chunks(step, position),
     )

@@ -14,6 +14,7 @@ from dumptui.core.flat import Bools, Flat
 from dumptui.core.join import FIELDS, Step, load
 from dumptui.core.layout import ENGINE
 from dumptui.core.record import Record
+from dumptui.core.response_text import text_notes
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.tokens import Vocabulary
@@ -78,7 +79,7 @@ def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> I
             "token_text": None if vocabulary is None else vocabulary.texts(sample.tokens.tolist()),
             "loss_mask": mask.one(at)[0].tolist() if mask.states[at] == "ok" else None,
             "fields": {name: field_document(flat, at, shown(flat, mask, at)) for name, flat in fields.items()},
-            "notes": notes(step, sample, mask.reasons[at]),
+            "notes": notes(step, sample, mask.reasons[at], vocabulary),
             "metadata": None if step.alone else previews(sample.metadata),
             "extra": None if step.alone else previews(sample.extra),
         }
@@ -113,9 +114,9 @@ def numbers(values: Array, where: Bools) -> list[Any]:
     return out
 
 
-def notes(step: Step, sample: Sample, mask_reason: str | None) -> list[str]:
+def notes(step: Step, sample: Sample, mask_reason: str | None, vocabulary: Vocabulary | None = None) -> list[str]:
     """What has to be known to read the sample's values."""
-    found = [*sample.notes, *([mask_reason] if mask_reason else [])]
+    found = [*sample.notes, *([mask_reason] if mask_reason else []), *text_notes(sample, vocabulary)]
     row = step.rows[sample.position]
     if row is None:
         if not step.files.key.evaluation:
