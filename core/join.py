@@ -22,7 +22,7 @@ from dumptui.core.placing import place
 from dumptui.core.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Rollout, Sample
 from dumptui.core.shard import Shard, read_shard
-from dumptui.core.values import Dumped, Numbers, floats
+from dumptui.core.values import Dumped, Numbers, floats, other_shape
 
 # The name on screen of each per-token column of a train file; any other column keeps its own.
 SHOWN = {"log_probs": "train_log_probs"}
@@ -161,7 +161,10 @@ class Step:
             except DumpError as error:  # a tensor, which is read only here
                 out.fail(at, str(error))
                 continue
-            if found is not None:
+            odd = why_none(self.samples[position], out.name, found)
+            if odd is not None:
+                out.fail(at, odd)
+            elif found is not None:
                 fill_whole(out, at, found)
 
     def difference(self, positions: Ints, mask: Flat) -> Flat:
@@ -181,7 +184,7 @@ class Step:
                     states[at], reasons[at] = state, other.reasons[at]
         out = Flat("lp_diff", positions, trainer.offsets, values, known, states, reasons)
         for peers, ats, rows in self._by_peers(positions):
-            out.distrust(ats[self._moved(peers)[rows]], OTHER_VALUES)
+            out.distrust(ats[self.moved(peers)[rows]], OTHER_VALUES)
         out.distrust(other_copies, OTHER_VALUES)
         return out
 
@@ -234,7 +237,7 @@ class Step:
             self.pause()
             place(peers, column, ats, rows, out, self.cut(column), self.evidence, self._engine_rule(peers))
             if peers.cp_size > 1:
-                out.distrust(ats[self.layout_contradicted | self._moved(peers)[rows]], MOVED)
+                out.distrust(ats[self.layout_contradicted | self.moved(peers)[rows]], MOVED)
         for at in np.flatnonzero(self._places[0][positions] < 0).tolist():
             out.states[at], out.reasons[at] = self.without_row(int(positions[at]))
         return out
@@ -276,11 +279,11 @@ class Step:
     @cached_property
     def layout_contradicted(self) -> bool:
         """Whether the engine's log-probs contradict where sliced rows were put; one row that does speaks for all."""
-        moved = {id(peers): self._moved(peers) for peers in self.peers if peers.cp_size > 1}
+        moved = {id(peers): self.moved(peers) for peers in self.peers if peers.cp_size > 1}
         sliced = (row for row in self.rows if row is not None and id(row.peers) in moved and not row.tied)
         return any(moved[id(row.peers)][row.row] for row in sliced)
 
-    def _moved(self, peers: Peers) -> Bools:
+    def moved(self, peers: Peers) -> Bools:
         """Per row, whether a slice of the engine's log-probs holds other values than the rollout file at its places."""
         moved = np.zeros(peers.first.rows, bool)
         for judged in self._judged(peers):
@@ -317,6 +320,18 @@ def coarsest(peers: Peers, column: str, row: int) -> float:
 
 def engine_numbers(sample: Sample) -> Numbers | None:
     return None if sample.rollout_log_probs is None else Numbers(sample.rollout_log_probs, sample.unscored)
+
+
+def why_none(sample: Sample, name: str, found: Numbers | None) -> str | None:
+    """What a sample holds in place of one value a token; None where it holds nothing."""
+    if not sample.response_length or (found is not None and len(found.values)):
+        return None
+    if found is not None:
+        return sample.note_on(name)
+    value = sample.extra.get(name)
+    if value is None:
+        return None
+    return f"{name} {other_shape(value, sample.response_length) or 'is no list of numbers'}"
 
 
 def fill_whole(out: Flat, at: int, found: Numbers) -> None:

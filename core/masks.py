@@ -12,7 +12,7 @@ from dumptui.core.evidence import Evidence, read_each
 from dumptui.core.flat import Flat
 from dumptui.core.layout import Peers
 from dumptui.core.match import Row
-from dumptui.core.sample import Sample
+from dumptui.core.sample import WEIGHTED, Sample, is_weighted
 
 Wanted: TypeAlias = Sequence[tuple[Peers, Ints, Ints]]
 """Per data-parallel shard, its samples by their place in the output, and their rows."""
@@ -30,9 +30,11 @@ def fill_masks(
             out.states[at], out.reasons[at] = "unreadable", "the loss mask in its train row is unreadable"
         elif len(mask) != len(values):
             reason = f"loss_mask has {len(mask)} entries for {len(values)} response tokens"
-            out.states[at], out.reasons[at] = "unreadable", reason
+            odd = None if len(mask) else samples[position].note_on("loss_mask")
+            out.states[at], out.reasons[at] = "unreadable", odd or reason
         else:
             values[:], known[:], out.states[at] = mask > 0, True, "ok"
+            out.reasons[at] = WEIGHTED if is_weighted(mask) else None
 
 
 def train_masks(out: Flat, wanted: Wanted, evidence: Evidence) -> list[Array | None]:

@@ -16,8 +16,8 @@ from dumptui.core.evidence import Evidence
 from dumptui.core.flat import Bools, Flat, State, blank
 from dumptui.core.layout import Cut, Peers
 from dumptui.core.ptfile import read_all
-from dumptui.core.shard import Shard
-from dumptui.core.values import Dumped
+from dumptui.core.shard import ODD, Shard
+from dumptui.core.values import Dumped, other_shape
 
 
 @dataclass(slots=True)
@@ -72,6 +72,8 @@ class Column:
     def slots(self, at: int, row: int) -> tuple[list[Slot], State, str | None]:
         """The slices of one row, and what can be said of them before they are read."""
         if all(widths[row] < 0 for _, _, widths in self.holders):
+            if any(widths[row] == ODD for _, _, widths in self.holders):
+                return [], "unreadable", odd_row(self.peers, self.name, row) or f"{self.name} is not a list of floats"
             return [], "not dumped", "the column holds nothing for this sample"
         response = int(self.peers.first.responses[row])
         slots: list[Slot] = []
@@ -135,8 +137,8 @@ def place(
         if problem is None:
             return
     if problem is not None:
-        for at in ats.tolist():
-            out.fail(at, problem)
+        for at, row in zip(ats.tolist(), rows.tolist(), strict=True):
+            out.fail(at, odd_row(peers, name, row) or problem)
         return
     rules = cut.rules if peers.cp_size > 1 else ("full",)
     place_by_rule(Column(peers, name, rules[0], evidence, engine_rule), ats, rows, out)
@@ -151,6 +153,15 @@ def place(
 def malformed(peers: Peers, name: str) -> str | None:
     file = next((shard.path.name for shard in peers.shards if name in shard.malformed), None)
     return None if file is None else f"{name} of {file} is not a list of floats for each row"
+
+
+def odd_row(peers: Peers, name: str, row: int) -> str | None:
+    """What a row holds in place of one value a token, where these are several values."""
+    response = int(peers.first.responses[row])
+    columns = ((shard, shard.columns[name]) for shard in peers.shards if name in shard.columns)
+    values = (column if shard.entries(name) is None else shard.value(name, row) for shard, column in columns)
+    shape = next((found for value in values if (found := other_shape(value, response))), None)
+    return None if shape is None else f"{name} {shape}"
 
 
 def place_by_rule(column: Column, ats: Ints, rows: Ints, out: Flat) -> None:

@@ -23,6 +23,7 @@ from dumptui.core.values import (
     as_text,
     floats,
     integers,
+    other_shape,
     plain,
     preview,
     type_name,
@@ -41,6 +42,8 @@ __all__ = [
     "reward_value",
 ]
 
+# Of loss masks that hold more than 0 and 1, which say what is trained on and not how much.
+WEIGHTED = "loss_mask holds values other than 0 and 1: what is above 0 counts as 1"
 _AT_ONCE = 32  # samples: 5 ms of long ones
 
 # What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
@@ -108,6 +111,10 @@ class Sample:
     @property
     def prompt_length(self) -> int:
         return max(0, len(self.tokens) - self.response_length)
+
+    def note_on(self, name: str) -> str | None:
+        """What is said of a key that holds no list of numbers, and so is empty here."""
+        return next((note for note in self.notes if note.startswith(f"{name} ")), None)
 
     @property
     def shown_reward(self) -> object:
@@ -190,6 +197,10 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
     tokens = np.empty(0, np.int64) if tokens is None else tokens
     log_probs = read_floats(fields, "rollout_log_probs", notes)
     mask = read_floats(fields, "loss_mask", notes)
+    if mask is not None and not len(mask.gaps) and is_weighted(mask.values):
+        notes.append(WEIGHTED)
+    if index is None and fields.get("index") is not None:
+        notes.append(f"index is no whole number but {type_name(fields['index'])}")
     held = [len(tokens), *(len(one.values) for one in (mask, log_probs) if one is not None)]
     length = read_length(fields.get("response_length"), held, notes)
     return Sample(
@@ -221,6 +232,10 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
     )
 
 
+def is_weighted(mask: Array) -> bool:
+    return bool((mask >> 1).any() if mask.dtype.kind in "iu" else ((mask != 0) & (mask != 1)).any())
+
+
 def read_execution(value: object) -> int | str | None:
     return value if isinstance(value, str) else as_int(value)
 
@@ -231,7 +246,8 @@ def read_floats(fields: Mapping[str, Any], name: str, notes: list[str]) -> Numbe
         return None
     found = floats([value] if type(value) is float else value)
     if found is None:
-        notes.append(f"{name} is not a list of numbers")
+        shape = other_shape(value, as_int(fields.get("response_length")))
+        notes.append(f"{name} {shape or 'is not a list of numbers'}")
         return Numbers(np.empty(0, np.float32), np.empty(0, np.int64))
     if len(found.gaps):
         notes.append(f"{name} holds {len(found.gaps)} entries that are not numbers")
@@ -243,7 +259,8 @@ def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
     length = as_int(dumped)
     if length is None:
         length = max(held[1:], default=0)
-        notes.append(f"response_length is not dumped; {length} is assumed")
+        problem = "is not dumped" if dumped is None else f"is {preview(dumped)!r}, not a whole number"
+        notes.append(f"response_length {problem}; {length} is assumed")
     elif not 0 <= length <= max(held):
         notes.append(f"response_length is {length}, but its longest list holds {max(held)}")
         length = min(max(length, 0), max(held))

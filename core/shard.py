@@ -98,17 +98,18 @@ class Shard:
         return self.tensors(column, [row])[0]
 
     def tensors(self, column: str, rows: Sequence[int]) -> list[Dumped | None]:
-        values = self._values(column)
+        values = self.entries(column)
         if values is None:
             return [None] * len(rows)
         return [value if is_row(value := values[row]) else None for row in rows]
 
     def value(self, column: str, row: int) -> object:
         """The entry of a row in a column that holds one a row; None where there is none."""
-        values = self._values(column)
+        values = self.entries(column)
         return None if values is None else values[row]
 
-    def _values(self, column: str) -> Sequence[Any] | None:
+    def entries(self, column: str) -> Sequence[Any] | None:
+        """A column that holds one entry a row; None where there is none."""
         values = self.columns.get(column)
         return values if isinstance(values, (list, tuple)) and len(values) == len(self.totals) else None
 

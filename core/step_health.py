@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from dumptui.core.context_parallel import Ints
+from dumptui.core.copies import Contradiction, contradictions
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.finding import Finding, Level, count
 from dumptui.core.flat import Flat
@@ -19,9 +20,11 @@ from dumptui.core.mirror import mirror_index
 from dumptui.core.odd_values import OddValues
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run import StepFiles, StepKey, is_young
+from dumptui.core.sample import WEIGHTED
 from dumptui.core.schedule import lost_rollouts
 from dumptui.core.snapshot import open_file
 from dumptui.core.survey import parts
+from dumptui.core.values import is_other_shape
 
 
 def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]) -> Iterator[Finding]:
@@ -45,6 +48,7 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
     yield from _contents(step)
     yield from _coverage(step, missing)
     yield from _fields(step, bool(missing or step.broken), pause)
+    yield from _copies(step, pause)
     layout = None if missing or step.broken else describe_layout(step)
     if layout is not None and layout not in seen:
         seen.add(layout)
@@ -160,16 +164,29 @@ def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator
         same = state, re.sub(r"\d+", "", reason)
         counts[same][name] += 1
         first.setdefault(same, reason)
+    levels: dict[str, Level] = {"partial": "warning" if reported else _unless_young(step, "error"), "odd": "warning"}
     for same, fields in counts.items():
-        partial_level: Level = "warning" if reported else _unless_young(step, "error")
-        level = partial_level if same[0] == "partial" else "error"
+        level: Level = "info" if is_other_shape(first[same]) else levels.get(same[0], "error")
         extent = f"{same[0]} in {max(fields.values())} of {count(len(step.samples), 'sample')}"
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
     yield from (Finding(level, problem, step.files.key) for level, problem in odd.findings())
 
 
+def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
+    """Yield, per column, the files that contradict each other and in how many samples."""
+    samples: dict[str, dict[int, Contradiction]] = {}
+    for contradiction in contradictions(step):
+        pause()
+        samples.setdefault(contradiction.name, {}).setdefault(contradiction.position, contradiction)
+    for name, found in samples.items():
+        first = next(iter(found.values()))
+        where = f"{first.other} contradicts {first.shown}, whose values are shown"
+        problem = f"{name} of copies differ in {len(found)} of {count(len(step.samples), 'sample')}: {where}"
+        yield Finding("error", problem, step.files.key)
+
+
 def _states(step: Step, pause: Callable[[], object], odd: OddValues) -> Iterator[tuple[str, str, str]]:
-    """(field, state, reason) of everything that is partial or unreadable; `odd` looks at the values that are there."""
+    """Yield (field, state, reason) of everything partial or unreadable; `odd` counts odd values in the rest."""
     gather: dict[str, Callable[[Ints], Flat]] = {
         name: partial(step.gather, name) for name in step.fields if name not in ("lp_diff", "imp_ratio")
     }
@@ -183,3 +200,5 @@ def _states(step: Step, pause: Callable[[], object], odd: OddValues) -> Iterator
             for state, reason in zip(flat.states, flat.reasons, strict=True):
                 if state in ("partial", "unreadable"):
                     yield name, state, reason or ""
+                elif reason == WEIGHTED:
+                    yield name, "odd", reason

@@ -23,6 +23,7 @@ COMPLEX = frozenset(("complex64", "complex128"))
 _NOTHING: Ints = np.empty(0, np.int64)
 # What is plain as it is: nearly every value that is asked about, and told by its type in a tenth of the time.
 _PLAIN = frozenset((bool, int, float, str, type(None)))
+A_TOKEN, BY_NAME = "values a token", "series by name"  # as it is said
 _LARGEST_INT = 2**62  # and a float that is exact
 _MOST_BITS = 64  # of an index or counter; Python refuses to write out a number of more than 4,300 digits
 _MOST_PARTS = 200_000  # of two values, that are compared before they are given up as different
@@ -109,6 +110,25 @@ def _whole(array: Array) -> Array | None:
     if array.dtype.kind == "f" and not (np.floor(array) == np.clip(array, -_LARGEST_INT, _LARGEST_INT)).all():
         return None
     return array.astype(np.int64, copy=False)
+
+
+def other_shape(value: object, length: int | None) -> str | None:
+    """How several values a token are dumped in place of one of `length` tokens; None where it is not so."""
+    if isinstance(value, Mapping) and len(value) > 1:
+        return f"holds {len(value)} {BY_NAME}: {', '.join(map(as_text, value))}"
+    if isinstance(value, (Dumped, np.ndarray)):
+        of_tokens = len(value.shape) == 2 and value.shape[0] == length
+        return f"holds {value.shape[1]} {A_TOKEN}" if of_tokens and value.shape[1] > 1 else None
+    if not isinstance(value, (list, tuple)) or len(value) != length or not is_nested(value):
+        return None
+    widths = {len(one) if isinstance(one, (list, tuple, np.ndarray)) else -1 for one in value}
+    width = widths.pop() if len(widths) == 1 else 0
+    return f"holds {width} {A_TOKEN}" if width > 1 else None
+
+
+def is_other_shape(reason: str) -> bool:
+    """Whether a reason says that something is dumped in another shape than one value a token: no damage."""
+    return A_TOKEN in reason or BY_NAME in reason
 
 
 def flat(dumped: Dumped) -> Array | None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dumptui.core.context_parallel import Array
+from dumptui.core.copies import contradictions, in_words
 from dumptui.core.errors import DumpError
 from dumptui.core.flat import Bools, Flat
 from dumptui.core.join import FIELDS, Step, load
@@ -122,6 +123,7 @@ def notes(step: Step, sample: Sample, mask_reason: str | None, vocabulary: Vocab
         found.append(f"train side expanded by {expanded} tokens")
     if row.tied:
         found.append("train row matched by order: another sample has the same index and tokens")
+    found += in_words(contradictions(step, [sample.position]))
     rounded = {tensor.dtype for one in row.peers.shards if (tensor := one.tensor(ENGINE, row.row)) is not None}
     for dtype in sorted(rounded - EXACT):
         found.append(f"the train files hold {ENGINE} rounded to {dtype}")

@@ -137,3 +137,68 @@ def test_a_sample_whose_reading_raises_says_so(tmp_path: Path, monkeypatch: pyte
     found = look_at_everything(tmp_path)
     assert found[1]["notes"][0] == "can't be read: ValueError: no such version"
     assert found[0]["fields"]["train_log_probs"]["state"] == found[2]["fields"]["train_log_probs"]["state"] == "ok"
+
+
+# Dumped, but not as one value a token ----------------------------------------------------------------------
+
+
+SEVERAL = [
+    (lambda row: row[:, None].repeat(1, 8), "holds 8 values a token"),
+    (lambda row: [[value, 7] for value in row.tolist()], "holds 2 values a token"),
+    (lambda row: [(value, 7) for value in row.tolist()], "holds 2 values a token"),
+    (lambda row: {"big": row, "small": row}, "holds 2 series by name: big, small"),
+]
+
+
+@pytest.mark.parametrize(("shape", "said"), SEVERAL)
+@pytest.mark.parametrize("where", ["train", "sample", "one train row"])
+def test_several_values_a_token_are_dumped_and_no_damage(tmp_path: Path, where: str, shape: Any, said: str) -> None:
+    """Teachers by name, or the top log-probs of one: neither "not dumped" nor an error of Health."""
+    batch = [sample(at) for at in range(2)]
+    odd = [shape(torch.full((6,), -0.5)) for _ in batch]
+    if where == "sample":
+        batch = [{**one, "teacher_log_probs": value} for one, value in zip(batch, odd, strict=True)]
+        write_step(tmp_path, 0, batch, train=False, mirror=False)
+    else:
+        if where == "one train row":
+            odd[0] = torch.full((6,), -0.5)
+        write_step(tmp_path, 0, batch, columns={"teacher_log_probs": odd}, mirror=False)
+    shown = look_at_everything(tmp_path)[1]["fields"]["teacher_log_probs"]
+    assert shown == {"state": "unreadable", "reason": f"teacher_log_probs {said}", "values": None}
+    rows = [row for row in health(Run.open(tmp_path)) if "teacher_log_probs" in str(row["problem"])]
+    assert [row["level"] for row in rows] == ["info"]
+
+
+@pytest.mark.parametrize("key", ["rollout_log_probs", "loss_mask"])
+def test_pairs_are_no_list_of_no_values(tmp_path: Path, key: str) -> None:
+    batch = [sample(0), {**sample(1), key: [[1.0, 5]] * 6}]
+    write_step(tmp_path, 0, [sample(0), sample(1)], train=False, mirror=False)
+    torch.save({"rollout_id": 0, "samples": batch}, tmp_path / "rollout_data" / "0.pt")
+    document = documents(read(tmp_path))[1]
+    assert f"{key} holds 2 values a token" in document["notes"]
+    if key == "rollout_log_probs":
+        assert document["fields"][key]["reason"] == f"{key} holds 2 values a token"
+
+
+@pytest.mark.parametrize(("dumped", "said"), [("4", "response_length is '4'"), (None, "response_length is not dumped")])
+def test_a_length_that_is_a_text_is_dumped(tmp_path: Path, dumped: object, said: str) -> None:
+    write_step(tmp_path, 0, [sample(0)], train=False, mirror=False)
+    torch.save({"rollout_id": 0, "samples": [{**sample(0), "response_length": dumped}]}, tmp_path / "rollout_data/0.pt")
+    (document,) = documents(read(tmp_path))
+    assert any(note.startswith(said) and note.endswith("taken as 6") for note in document["notes"])
+    assert document["response_length"] == 6
+
+
+@pytest.mark.parametrize("where", ["sample", "train"])
+def test_a_mask_between_0_and_1_is_told(tmp_path: Path, where: str) -> None:
+    weights = [1.0, 0.5, 0.0, 1.0, 0.25, 1.0]
+    batch = [sample(0), sample(1, loss_mask=weights if where == "sample" else None)]
+    write_step(tmp_path, 0, batch, train=False, mirror=False)
+    if where == "train":
+        masks = [torch.ones(6), torch.tensor(weights)]
+        write_step(tmp_path, 0, batch, columns={"loss_masks": masks}, mirror=False)
+    documents_ = look_at_everything(tmp_path)
+    assert documents_[1]["loss_mask"] == [1, 1, 0, 1, 1, 1]
+    told = [[note for note in one["notes"] if "other than 0 and 1" in note] for one in documents_]
+    assert not told[0] and len(told[1]) == 1
+    assert any("other than 0 and 1" in str(row["problem"]) for row in health(Run.open(tmp_path)))
