@@ -65,6 +65,7 @@ def sample_facts(
         "total_length": sample.total_length,
         "reward": reward_value(sample.reward, reward_key),
         "reward_note": None if brief else reward_note(sample.reward, reward_key),
+        "reward_chosen": reward_key is not None and (sample.reward is None or isinstance(sample.reward, Mapping)),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
         "versions": None if brief else versions_text(versions, oldest),
@@ -115,6 +116,7 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     if row is None:
         return {
             "raw_reward": None,
+            "raw_chosen": False,
             "normalized_reward": None,
             "truncated": truncated,
             "dumped_rank": None,
@@ -125,6 +127,7 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
     return {
         "raw_reward": reward_value(raw, reward_key),
+        "raw_chosen": reward_key is not None and isinstance(raw, Mapping),
         "normalized_reward": as_float(shard.value("rewards", row.row)),
         "truncated": truncated if flag is None else bool(flag),
         "dumped_rank": shard.rank,

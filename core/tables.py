@@ -6,7 +6,7 @@ Names and formulas are those of the miles dashboard where it has them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dumptui.core.errors import DumpError
 from dumptui.core.join import MOVED, Step
@@ -60,7 +60,12 @@ def group_key(row: Record) -> tuple[int | None, int | None]:
 
 
 def reward_column(table: Sequence[Record], evaluation: bool) -> str:
-    """The trainer's raw reward where the step has it, else the sample's own."""
+    """The trainer's raw reward where the step has it, else the sample's own. Where an entry of rewards that are dicts
+    is chosen, the sample's, as the trainer's may be of the entry that the run took: but where that is a dict too.
+    """
+    if any(row["reward_chosen"] for row in table):
+        own = any(row["reward"] is not None for row in table) or not any(row["raw_chosen"] for row in table)
+        return "reward" if own else "raw_reward"
     trained = not evaluation and any(row["raw_reward"] is not None for row in table)
     return "raw_reward" if trained else "reward"
 
@@ -243,7 +248,14 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "mean_entropy": mean(floats(table, "mean_entropy")),
         "not_finite": total(table, "step_not_finite"),
         "statuses": dict(Counter(str(row["status"]) for row in table)),
+        **({"reward_entries": names} if (names := reward_names(step)) else {}),
     }
+
+
+def reward_names(step: Step) -> list[str]:
+    """The entries of rewards that are dicts, one of which may be chosen."""
+    rewards = [*(sample.reward for sample in step.samples), *(step.raw_rewards or [])]
+    return list(dict.fromkeys(str(name) for reward in rewards if isinstance(reward, Mapping) for name in reward))
 
 
 def step_head(files: StepFiles) -> Record:

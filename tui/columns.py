@@ -108,7 +108,13 @@ def reward_in_full(value: object) -> str:
 STEPS = (
     Field("label", "step", 7, whole, "the rollout id; evals stand beside the train step of their number"),
     Field("samples", "n", 4, whole, "samples in the rollout file"),
-    Field("reward_mean", "reward", 6, fixed(3), "mean raw reward of the samples that have one (evals: reward)"),
+    Field(
+        "reward_mean",
+        "reward",
+        6,
+        fixed(3),
+        "mean raw reward of the samples that have one (evals: reward; of dicts: the entry chosen)",
+    ),
     Field(
         "mean_abs_lp_diff",
         "|Δ|",
@@ -230,7 +236,13 @@ GROUPS = (
         right=False,
     ),
     Field("n", "n", 2, whole, "members"),
-    Field("reward_mean", "reward", 6, fixed(2), "mean raw reward of the members that have one (evals: reward)"),
+    Field(
+        "reward_mean",
+        "reward",
+        6,
+        fixed(2),
+        "mean raw reward of the members that have one (evals: reward; of dicts: the entry chosen)",
+    ),
     Field("reward_std", "std", 6, spread, "standard deviation (n-1) of the rewards"),
     Field("pass_at_1", "pass@1", 6, fixed(2), "share of members that succeed; binary rewards only"),
     Field("pass_at_k", "pass@k", 6, fixed(2), "whether any member succeeds: k is the members with a reward"),
@@ -243,7 +255,13 @@ GROUPS = (
 
 MEMBERS = (
     *chosen("label"),
-    Field("compared_reward", "reward", 6, reward, "the trainer's raw reward where it is there, else Sample.reward"),
+    Field(
+        "compared_reward",
+        "reward",
+        6,
+        reward,
+        "the trainer's raw reward where it is there, else Sample.reward; of dicts the entry chosen",
+    ),
     *chosen("response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
 )
 
