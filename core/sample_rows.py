@@ -10,9 +10,10 @@ import numpy as np
 
 from dumptui.core.context_parallel import Ints
 from dumptui.core.flat import Flat, State, safe_ratio
+from dumptui.core.grouping import adapter_name, group_parts, prompt_groups
 from dumptui.core.join import Step
 from dumptui.core.record import Record
-from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
+from dumptui.core.sample import Sample, datasets, reward_value
 from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked, count_true
 from dumptui.core.values import Dumped, as_float, as_text, type_name
@@ -42,6 +43,8 @@ def samples(
     if step.files.key.evaluation:
         for row, dataset, group in zip(table, datasets(step.samples), prompt_groups(step.samples), strict=True):
             row["dataset"], row["prompt_group"] = dataset, group
+    else:
+        name_groups(step, table)
     for name, column in (divergence(step) if brief else statistics(step, on_field)).items():
         for row, value in zip(table, column, strict=True):
             row[name] = value
@@ -74,6 +77,16 @@ def sample_facts(
         **({} if brief else generation_facts(sample)),
         **train_facts(step, sample, reward_key),
     }
+
+
+def name_groups(step: Step, table: Sequence[Record]) -> None:
+    """Tell apart groups that share their group_index, and say of which adapter each sample is, where there are any."""
+    parts, adapters = group_parts(step), [adapter_name(sample) for sample in step.samples]
+    for row, part, adapter in zip(table, parts, adapters, strict=True):
+        if any(parts):
+            row["group_part"] = part
+        if any(name is not None for name in adapters):
+            row["adapter"] = adapter
 
 
 def generation_facts(sample: Sample) -> Record:

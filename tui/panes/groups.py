@@ -40,11 +40,12 @@ under the cursor.
   column's label does both.
 
 Rewards that only tell right from wrong (0 and 1, or -1 and 1, in the whole step) are shown as `+` and `-`, `?` is a
-member without one; a reward above 0 is a success. Others are values, or bars over the range of the step.
-**zero-std**: all rewards are equal, nothing to learn from; **single**: one reward, nothing to compare it with;
-**unknown**: no reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n members with
-a reward of which c succeed; in the table k is n. `~` says that members without a reward are left out. A sample that was
-not trained counts with its own reward, where the trainer's raw rewards are the samples' own.
+member without one; a reward above 0 is a success. Others are values, or bars over the range of the step. **zero-std**:
+all rewards are equal, nothing to learn from; **single**: one reward, nothing to compare it with; **unknown**: no
+reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n attempts with a reward of
+which c succeed; in the table k is n. Samples of one execution are one attempt, with their mean reward. `~` says that
+members without a reward are left out. A sample that was not trained counts with its own reward, where the trainer's raw
+rewards are the samples' own.
 """
     BINDINGS = [
         Binding("s", "sort", "Sort", id="groups.sort"),
