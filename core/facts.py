@@ -11,6 +11,7 @@ import numpy as np
 from dumptui.core.calls import cache_facts, call_facts, lifecycle_facts, spec_facts
 from dumptui.core.conversation import open_sidecar, recorded_row
 from dumptui.core.errors import DumpError
+from dumptui.core.grouping import mates
 from dumptui.core.join import Step
 from dumptui.core.lifecycle import Lifecycle
 from dumptui.core.match import Row
@@ -102,7 +103,7 @@ def written(value: object) -> str:
 
 
 def identity(step: Step, sample: Sample) -> Record:
-    members = [one for one in step.samples if one.group == sample.group and sample.group is not None]
+    members = mates(step, sample.position)
     place = sorted(members, key=lambda one: (one.index or 0, one.occurrence)).index(sample) + 1 if members else 0
     return {
         "step": str(step.files.key) if step.files.key.evaluation else step.files.key.step,

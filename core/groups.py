@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dumptui.core.passing import is_binary, pass_rates
 from dumptui.core.record import Record
 from dumptui.core.statistics import finite, mean, std
-from dumptui.core.tables import SAME_REWARD, floats, members, reward_column
+from dumptui.core.tables import SAME_REWARD, attempts, floats, members, reward_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +17,15 @@ class Group:
     """A prompt group: its row in the groups table, and its members by position in the rollout file.
 
     `members` has the best reward first and those without one last, `rewards` theirs in the same order, of which
-    `rewarded` are finite numbers. `passes` is pass@k by k, empty unless all rewards of the step are `binary`.
+    `rewarded` are finite numbers. `attempts` are the rewards of its executions; `mean`, `std` and `passes` are of those,
+    pass@k by k, empty unless all rewards of the step are `binary`. Samples that are in no group are not compared.
     """
 
     row: Record
     members: tuple[int, ...]
     rewards: tuple[float | None, ...]
     rewarded: int
+    attempts: tuple[float | None, ...]
     binary: bool
     mean: float | None
     std: float | None
@@ -43,11 +45,16 @@ class Group:
         return self.members[self.rewarded - 1] if self.rewarded else None
 
     @property
+    def attempted(self) -> int:
+        """How many executions have a reward."""
+        return len(finite(self.attempts))
+
+    @property
     def spread(self) -> str:
         """What the rewards teach, in a word: "zero-std" nothing, "" something, else why it can't be said."""
-        if not self.rewarded:
+        if not self.rewarded or self.row["group_index"] is None:
             return "unknown"
-        if self.rewarded == 1:
+        if self.attempted == 1:
             return "single"
         return "zero-std" if (self.std or 0.0) <= SAME_REWARD else ""
 
@@ -55,17 +62,20 @@ class Group:
 def ranked(table: Sequence[Record], rows: Sequence[Record], evaluation: bool) -> list[Group]:
     """The groups of a samples table; `rows` is the groups table made of it."""
     rewards = known_rewards(table, evaluation)
-    binary = is_binary(rewards)
+    binary = is_binary(attempts(table, rewards))
     return [
-        group(row, sorted(positions, key=lambda at: merit(rewards[at])), rewards, binary)
+        group(row, table, sorted(positions, key=lambda at: merit(rewards[at])), rewards, binary)
         for row, positions in zip(rows, members(table).values(), strict=True)
     ]
 
 
-def group(row: Record, order: Sequence[int], rewards: Sequence[float | None], binary: bool) -> Group:
+def group(
+    row: Record, table: Sequence[Record], order: Sequence[int], rewards: Sequence[float | None], binary: bool
+) -> Group:
     mine = tuple(rewards[at] for at in order)
-    rewarded = len(finite(mine))
-    return Group(row, tuple(order), mine, rewarded, binary, mean(mine), std(mine), pass_rates(mine) if binary else {})
+    tried = attempts([table[at] for at in order], mine)
+    passes = pass_rates(tried) if binary and row["group_index"] is not None else {}
+    return Group(row, tuple(order), mine, len(finite(mine)), tuple(tried), binary, mean(tried), std(tried), passes)
 
 
 def known_rewards(table: Sequence[Record], evaluation: bool) -> list[float | None]:

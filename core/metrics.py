@@ -6,9 +6,11 @@ import re
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from dumptui.core.errors import DumpError
 from dumptui.core.jsonl import Record
 from dumptui.core.logs import Log
 
@@ -68,6 +70,14 @@ class History:
         for ts, step_key, step, metrics in self.calls():
             for name in metrics if key is None else metrics.keys() & {key}:
                 yield {"key": name, "step_key": step_key, "step": step, "ts": ts, "value": metrics[name]}
+
+    def check(self, key: str) -> None:
+        """Raises DumpError for a metric that was never logged, naming those that look like it."""
+        there = self.keys()
+        if key not in there:
+            like = get_close_matches(key, there, cutoff=0.5) or there[:3]
+            known = f"there are {len(there)}, such as {', '.join(like)}" if like else "none is logged"
+            raise DumpError("--key", f"no metric {key}: {known}")
 
     def _find_events(self, logs: dict[Path, Log[Metrics]]) -> bool:
         new = [path for path in sorted(self._folder.glob("*.jsonl")) if path not in logs]

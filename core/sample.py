@@ -15,7 +15,6 @@ from dumptui.core.ptfile import OnRead, Placeholder, PtFile
 from dumptui.core.values import (
     Dumped,
     Numbers,
-    alike,
     as_cell,
     as_float,
     as_int,
@@ -35,7 +34,6 @@ __all__ = [
     "Rollout",
     "Sample",
     "datasets",
-    "prompt_groups",
     "read_rollout",
     "read_sample",
     "read_samples",
@@ -309,20 +307,4 @@ def datasets(samples: Sequence[Sample]) -> list[int]:
             number += last is not None and sample.index < last
             last = sample.index
         found.append(number)
-    return found
-
-
-def prompt_groups(samples: Sequence[Sample]) -> list[int | None]:
-    """The groups of an eval file, which dumps none: a run of equal prompts within a dataset.
-
-    None where there is no prompt.
-    """
-    found: list[int | None] = []
-    number = -1
-    last: tuple[int, Sample] | None = None
-    for dataset, sample in zip(datasets(samples), samples, strict=True):
-        if last is None or last[0] != dataset or not alike(last[1].prompt, sample.prompt):
-            number += 1
-        last = dataset, sample
-        found.append(None if sample.prompt is None else number)
     return found

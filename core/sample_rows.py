@@ -10,9 +10,10 @@ import numpy as np
 
 from dumptui.core.context_parallel import Ints
 from dumptui.core.flat import Flat, State, safe_ratio
+from dumptui.core.grouping import adapter_name, group_parts, prompt_groups
 from dumptui.core.join import Step
 from dumptui.core.record import Record
-from dumptui.core.sample import Sample, datasets, prompt_groups, reward_value
+from dumptui.core.sample import Sample, datasets, reward_value
 from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked, count_true
 from dumptui.core.tool_calls import tool_calls
@@ -43,6 +44,8 @@ def samples(
     if step.files.key.evaluation:
         for row, dataset, group in zip(table, datasets(step.samples), prompt_groups(step.samples), strict=True):
             row["dataset"], row["prompt_group"] = dataset, group
+    else:
+        name_groups(step, table)
     for row, calls in zip(table, [] if brief else tool_calls(step), strict=False):
         row["tool_calls"] = calls
     for name, column in (divergence(step) if brief else statistics(step, on_field)).items():
@@ -68,6 +71,7 @@ def sample_facts(
         "total_length": sample.total_length,
         "reward": reward_value(sample.reward, reward_key),
         "reward_note": None if brief else reward_note(sample.reward, reward_key),
+        "reward_chosen": reward_key is not None and (sample.reward is None or isinstance(sample.reward, Mapping)),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
         "versions": None if brief else versions_text(versions, oldest),
@@ -76,6 +80,16 @@ def sample_facts(
         **({} if brief else generation_facts(sample)),
         **train_facts(step, sample, reward_key),
     }
+
+
+def name_groups(step: Step, table: Sequence[Record]) -> None:
+    """Tell apart groups that share their group_index, and say of which adapter each sample is, where there are any."""
+    parts, adapters = group_parts(step), [adapter_name(sample) for sample in step.samples]
+    for row, part, adapter in zip(table, parts, adapters, strict=True):
+        if any(parts):
+            row["group_part"] = part
+        if any(name is not None for name in adapters):
+            row["adapter"] = adapter
 
 
 def generation_facts(sample: Sample) -> Record:
@@ -118,6 +132,7 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     if row is None:
         return {
             "raw_reward": None,
+            "raw_chosen": False,
             "normalized_reward": None,
             "truncated": truncated,
             "dumped_rank": None,
@@ -128,6 +143,7 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
     return {
         "raw_reward": reward_value(raw, reward_key),
+        "raw_chosen": reward_key is not None and isinstance(raw, Mapping),
         "normalized_reward": as_float(shard.value("rewards", row.row)),
         "truncated": truncated if flag is None else bool(flag),
         "dumped_rank": shard.rank,

@@ -6,7 +6,8 @@ Names and formulas are those of the miles dashboard where it has them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
 from dumptui.core.join import MOVED, Step
@@ -36,54 +37,73 @@ def groups(table: Sequence[Record], *, evaluation: bool = False) -> list[Record]
     Evals dump no group index: their groups are the runs of equal prompts, numbered over the file.
     """
     key = reward_column(table, evaluation)
-    binary = is_binary(floats(table, key))
+    binary = is_binary(attempts(table, floats(table, key)))
     return [
-        group_row(index, dataset, [table[at] for at in positions], key, binary)
-        for (dataset, index), positions in members(table).items()
+        group_row(group, [table[at] for at in positions], key, binary) for group, positions in members(table).items()
     ]
 
 
-def members(table: Sequence[Record]) -> dict[tuple[int | None, int | None], list[int]]:
+class GroupKey(NamedTuple):
+    """The dataset of an eval sample, its group in there, and which of the groups of that index it is."""
+
+    dataset: int | None
+    group: int | None
+    part: int
+
+    @property
+    def order(self) -> tuple[int, bool, int, int]:
+        return self.dataset or 0, self.group is None, self.group or 0, self.part
+
+
+def members(table: Sequence[Record]) -> dict[GroupKey, list[int]]:
     """The positions of each group's samples by its key, in the order of the groups table."""
-    found: dict[tuple[int | None, int | None], list[int]] = {}
+    found: dict[GroupKey, list[int]] = {}
     for at, row in enumerate(table):
         found.setdefault(group_key(row), []).append(at)
-    return dict(sorted(found.items(), key=lambda one: (one[0][0] or 0, one[0][1] is None, one[0][1] or 0)))
+    return dict(sorted(found.items(), key=lambda one: one[0].order))
 
 
-def group_key(row: Record) -> tuple[int | None, int | None]:
-    """The dataset of an eval sample, and its group in there."""
-    dataset, group = row.get("dataset"), row["group_index"]
+def group_key(row: Record) -> GroupKey:
+    dataset, group, part = row.get("dataset"), row["group_index"], row.get("group_part", 0)
     group = row.get("prompt_group") if group is None else group
-    assert isinstance(dataset, int | None) and isinstance(group, int | None)
-    return dataset, group
+    assert isinstance(dataset, int | None) and isinstance(group, int | None) and isinstance(part, int)
+    return GroupKey(dataset, group, part)
 
 
 def reward_column(table: Sequence[Record], evaluation: bool) -> str:
-    """The trainer's raw reward where the step has it, else the sample's own."""
+    """The trainer's raw reward where the step has it, else the sample's own. Where an entry of rewards that are dicts
+    is chosen, the sample's, as the trainer's may be of the entry that the run took: but where that is a dict too.
+    """
+    if any(row["reward_chosen"] for row in table):
+        own = any(row["reward"] is not None for row in table) or not any(row["raw_chosen"] for row in table)
+        return "reward" if own else "raw_reward"
     trained = not evaluation and any(row["raw_reward"] is not None for row in table)
     return "raw_reward" if trained else "reward"
 
 
-def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], key: str, binary: bool) -> Record:
+def group_row(name: GroupKey, rows: Sequence[Record], key: str, binary: bool) -> Record:
     """`zero_std` is the dashboard's flag, which is set for a single reward too, but for none beside one that is NaN or
-    infinite; `zero_std_known` tells whether there are two to compare. pass@k is of the group's own k, its members with
-    a reward, and only of `binary` rewards.
+    infinite; `zero_std_known` tells whether there are two to compare. pass@k is of the group's own k, its attempts with
+    a reward, and only of `binary` rewards. Samples that are not known to be of one group say nothing of a spread.
     """
-    rewards = floats(rows, key)
+    rewards = attempts(rows, floats(rows, key))
+    known = name.group is not None
+    binary = binary and known
     passes = pass_rates(rewards) if binary else {}
     centre, spread = mean(rewards), std(rewards)
-    rewarded = len(finite(rewards))
+    rewarded, there = len(finite(rewards)), len(rewards) - rewards.count(None)
     return {
-        "group_index": index,
-        **({} if dataset is None else {"dataset": dataset}),
+        "group_index": name.group,
+        **({} if name.dataset is None else {"dataset": name.dataset}),
+        **{key: rows[0][key] for key in ("group_part", "adapter") if key in rows[0]},
         "n": len(rows),
+        "attempts": len(rewards),
         "reward_mean": centre,
         "reward_std": spread,
         "response_length_mean": mean(floats(rows, "response_length")),
         "truncated_frac": mean([float(bool(row["truncated"])) for row in rows]),
-        "zero_std": centre is not None and (spread or 0.0) <= SAME_REWARD and rewarded == known(rewards),
-        "zero_std_known": rewarded > 1,
+        "zero_std": known and rewarded == there > 0 and (spread or 0.0) <= SAME_REWARD,
+        "zero_std_known": known and rewarded > 1,
         "rewarded": rewarded,
         "pass_at_1": passes.get(1),
         "pass_at_k": passes.get(rewarded),
@@ -94,24 +114,26 @@ def group_row(index: int | None, dataset: int | None, rows: Sequence[Record], ke
     }
 
 
-def episode_mean(table: Sequence[Record], rewards: Sequence[float | None]) -> float | None:
-    """The mean over executions of the mean reward of an execution's samples: siblings of one execution count once
-    together.
-    """
-    episodes: dict[object, list[float | None]] = {}
+def attempts(table: Sequence[Record], rewards: Sequence[float | None]) -> list[float | None]:
+    """The reward of each execution, the mean of its samples': siblings, as leaves that forked, are one attempt."""
+    found: dict[object, list[float | None]] = {}
     for at, (row, reward) in enumerate(zip(table, rewards, strict=True)):
-        name = row["execution"], row.get("dataset"), row["sample_index"]
-        episode = name[:1] if name[0] is not None else name[1:] if name[2] is not None else at
-        episodes.setdefault(episode, []).append(reward)
-    return mean([mean(episode) for episode in episodes.values()])
+        execution, index = row["execution"], row["sample_index"]
+        if execution is not None:
+            name = "execution", execution
+        else:
+            name = ("position", at) if index is None else ("index", index)
+        found.setdefault((group_key(row), *name), []).append(reward)
+    return [merged(one) for one in found.values()]
+
+
+def merged(rewards: Sequence[float | None]) -> float | None:
+    """The reward of an execution: that of its only sample as it is."""
+    return rewards[0] if len(rewards) == 1 else mean(rewards)
 
 
 def floats(rows: Sequence[Record], key: str) -> list[float | None]:
     return [as_float(row.get(key)) for row in rows]
-
-
-def known(rewards: Sequence[float | None]) -> int:
-    return len(rewards) - rewards.count(None)
 
 
 def total(rows: Sequence[Record], key: str) -> int:
@@ -219,7 +241,8 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
     evaluation = step.files.key.evaluation
     key = reward_column(table, evaluation)
     rewards = floats(table, key)
-    spreads = [std([rewards[at] for at in positions]) for positions in members(table).values()]
+    found = {key: positions for key, positions in members(table).items() if key.group is not None}
+    spreads = [std(attempts([table[at] for at in one], [rewards[at] for at in one])) for one in found.values()]
     mixed = [float(bool(row["mixed_version"])) for row in table if row["mixed_version"] is not None]
     without_train = train_reason(step)
     reasons = [*step.rollout.notes, *([] if without_train is None else [without_train])]
@@ -229,10 +252,10 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "train_samples": step.trained,
         "state": "not dumped" if without_train and not step.trained else "partial" if reasons else "ok",
         "reason": "; ".join(reasons) or None,
-        "groups": len(spreads),
+        "groups": len(spreads) if spreads or not table else None,
         "reward_mean": mean(rewards),
         "reward_std": std(rewards),
-        "reward_episode_mean": episode_mean(table, rewards),
+        "reward_episode_mean": mean(attempts(table, rewards)),
         "response_length_mean": mean(floats(table, "response_length")),
         "truncated_frac": mean([float(bool(row["truncated"])) for row in table]),
         "zero_std_frac": mean([float(spread <= SAME_REWARD) for spread in spreads if spread is not None]),
@@ -243,7 +266,14 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "mean_entropy": mean(floats(table, "mean_entropy")),
         "not_finite": total(table, "step_not_finite"),
         "statuses": dict(Counter(str(row["status"]) for row in table)),
+        **({"reward_entries": names} if (names := reward_names(step)) else {}),
     }
+
+
+def reward_names(step: Step) -> list[str]:
+    """The entries of rewards that are dicts, one of which may be chosen."""
+    rewards = [*(sample.reward for sample in step.samples), *(step.raw_rewards or [])]
+    return list(dict.fromkeys(str(name) for reward in rewards if isinstance(reward, Mapping) for name in reward))
 
 
 def step_head(files: StepFiles) -> Record:

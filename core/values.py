@@ -223,7 +223,7 @@ def parts_of(value: object, other: object) -> list[object]:
 
 
 def equal_leaves(one: object, other: object) -> bool:
-    mine, theirs = (value.numpy() if isinstance(value, Inline) else value for value in (one, other))
+    mine, theirs = (value.numpy() if isinstance(value, Dumped) else value for value in (one, other))
     if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
         return np.array_equal(mine, theirs)
     return type(mine) is type(theirs) and bool(mine == theirs)

@@ -108,7 +108,13 @@ def reward_in_full(value: object) -> str:
 STEPS = (
     Field("label", "step", 7, whole, "the rollout id; an eval follows the train step with the same number"),
     Field("samples", "n", 4, whole, "samples in the rollout file"),
-    Field("reward_mean", "reward", 6, fixed(3), "mean raw reward of the samples with a reward (evals: reward)"),
+    Field(
+        "reward_mean",
+        "reward",
+        6,
+        fixed(3),
+        "mean raw reward of the samples with a reward (evals: reward; of dicts: the chosen entry)",
+    ),
     Field(
         "mean_abs_lp_diff",
         "|Δ|",
@@ -127,6 +133,14 @@ STEPS = (
         "share of prompt groups whose rewards are all equal, which give no advantage",
     ),
     Field("staleness_mean", "stale", 5, fixed(1), "mean over samples of newest - oldest weight version"),
+    Field(
+        "reward_episode_mean",
+        "episode",
+        7,
+        fixed(3),
+        "mean over executions of their samples' mean reward: leaves forked from one execution count once",
+        False,
+    ),
     Field("max_abs_lp_diff", "max |Δ|", 8, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
     Field("mixed_version_frac", "mixed", 5, percent, "share of samples written by more than one weight version"),
     Field("train_samples", "train", 5, whole, "samples with a train row"),
@@ -235,11 +249,17 @@ GROUPS = (
         "zero-std: all rewards are equal; single: one reward, nothing to compare; unknown: no reward",
         right=False,
     ),
-    Field("n", "n", 2, whole, "samples"),
-    Field("reward_mean", "reward", 6, fixed(2), "mean raw reward of the samples with a reward (evals: reward)"),
+    Field("n", "n", 2, whole, "samples; those of one execution, such as forked leaves, are one attempt"),
+    Field(
+        "reward_mean",
+        "reward",
+        6,
+        fixed(2),
+        "mean raw reward of the attempts with a reward (evals: reward; of dicts: the chosen entry)",
+    ),
     Field("reward_std", "std", 6, spread, "standard deviation (n-1) of the rewards"),
-    Field("pass_at_1", "pass@1", 6, fixed(2), "share of samples that succeed; binary rewards only"),
-    Field("pass_at_k", "pass@k", 6, fixed(2), "1 if any sample succeeds, else 0; k counts the samples with a reward"),
+    Field("pass_at_1", "pass@1", 6, fixed(2), "share of attempts that succeed; binary rewards only"),
+    Field("pass_at_k", "pass@k", 6, fixed(2), "1 if any attempt succeeds, else 0; k counts the attempts with a reward"),
     Field("response_length_mean", "len", 5, fixed(0), "mean response length in tokens, tool output included"),
     Field("truncated_frac", "trunc", 5, percent, "share of samples cut by the length limit"),
     Field("mean_abs_lp_diff", "|Δ|", 7, fixed(4), "mean over samples of mean |train - rollout log-prob|"),
@@ -249,7 +269,13 @@ GROUPS = (
 
 MEMBERS = (
     *chosen("label"),
-    Field("compared_reward", "reward", 6, reward, "the trainer's raw reward if dumped, else Sample.reward"),
+    Field(
+        "compared_reward",
+        "reward",
+        6,
+        reward,
+        "the trainer's raw reward if dumped, else Sample.reward; of dicts the chosen entry",
+    ),
     *chosen("response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
 )
 

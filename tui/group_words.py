@@ -25,18 +25,18 @@ def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
         "label": group.row["group_index"],
         "strip": reward_strip(group.rewards, group.binary, ends, STRIP),
         "spread": group.spread,
-        "rewarded": group.rewarded,
+        "rewarded": group.attempted,
         "reward_mean": group.mean,
         "reward_std": group.std,
         "pass_at_1": group.passes.get(1),
-        "pass_at_k": group.passes.get(group.rewarded),
+        "pass_at_k": group.passes.get(group.attempted),
     }
     return {**group.row, **shown}
 
 
 def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
     found = sample_cells(fields, record)
-    if record["rewarded"] == record["n"]:
+    if record["rewarded"] == record["attempts"]:
         return found
     partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, found, strict=True)]
     return ["~" * part + cell for part, cell in zip(partial, found, strict=True)]
@@ -44,6 +44,8 @@ def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
 
 def group_label(row: Record) -> str:
     label = columns.whole(row["group_index"])
+    if row.get("adapter") is not None:
+        return f"{label} of adapter {visible(str(row['adapter']))}"
     return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
 
 
@@ -65,6 +67,8 @@ def facts(group: Group, prompt: str) -> Text:
     text = Text().append(f"group {group_label(group.row)}", "bold")
     if group.rewarded < len(group.members):
         text.append(f" · {group.rewarded} of {count(len(group.members), 'reward')}", "bold")
+    if len(group.attempts) < len(group.members):
+        text.append(f" · {count(len(group.members), 'sample')} of {count(len(group.attempts), 'execution')}", "bold")
     text.append(passes_text(group.passes)).append("   prompt ", "bold")
     return text.append(visible(" ".join(prompt[:2000].split())))
 

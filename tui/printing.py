@@ -16,7 +16,9 @@ from dumptui.core.ratio import LARGEST_RATIO
 from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
+from dumptui.core.shard import as_list
 from dumptui.core.single import load_single
+from dumptui.core.step_summary import summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tokens import Vocabulary
 from dumptui.tui.output import TableWriter, ratio_number, to_csv, to_json, to_table
@@ -62,9 +64,18 @@ def print_steps(request: Request) -> int:
     if request.args.follow:
         from dumptui.tui.step_lines import follow_steps
 
-        return follow_steps(request.run, step_rows(request), request.args)
-    rows = [row for _, row in step_rows(request)]
+        return follow_steps(request.run, checked_rows(request), request.args)
+    rows = [row for _, row in checked_rows(request)]
     return write(request.args, rows, {"run": str(request.run.root), "rows": rows})
+
+
+def checked_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
+    """The rows of the steps table. Raises DumpError after them where no reward has the chosen entry."""
+    found = []
+    for key, row in step_rows(request):
+        found.append(row)
+        yield key, row
+    check_reward_key(request, found)
 
 
 def step_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
@@ -81,8 +92,17 @@ def step_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
             workers.close()
 
 
+def check_reward_key(request: Request, rows: Iterable[Record]) -> None:
+    """Raises DumpError where no reward of these steps has the chosen entry."""
+    key, steps = request.args.reward_key, [row for row in rows if row["samples"] is not None]
+    entries = list(dict.fromkeys(name for row in steps for name in as_list(row.get("reward_entries")) or ()))
+    if key is not None and steps and key not in entries:
+        known = f"there are {', '.join(map(str, entries))}" if entries else "the rewards are no dicts"
+        raise DumpError("--reward-key", f"no reward has the entry {key}: {known}")
+
+
 def print_samples(request: Request) -> int:
-    key, rows = table(request)
+    key, rows = chosen_table(request)
     if request.args.where is not None:
         from dumptui.tui.arrangement import Arrangement
 
@@ -91,9 +111,20 @@ def print_samples(request: Request) -> int:
 
 
 def print_groups(request: Request) -> int:
-    key, samples = table(request)
+    key, samples = chosen_table(request)
     rows = tables.groups(samples, evaluation=key.evaluation)
     return write(request.args, rows, {**key._asdict(), "rows": rows})
+
+
+def chosen_table(request: Request) -> tuple[StepKey, list[Record]]:
+    """The table of the step asked for. Raises DumpError where no reward in it has the chosen entry."""
+    key, rows = table(request)
+    names = (("reward", "reward_chosen"), ("raw_reward", "raw_chosen"))
+    chosen = any(row[flag] and row[name] is not None for row in rows for name, flag in names)
+    if request.args.reward_key is not None and not chosen:
+        row, _ = summarise(request.run.files(key), request.args.reward_key)
+        check_reward_key(request, [row])
+    return key, rows
 
 
 def table(request: Request) -> tuple[StepKey, list[Record]]:
@@ -233,7 +264,10 @@ def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:
 def print_metrics(request: Request) -> int:
     from dumptui.core.telemetry import Telemetry
 
-    rows = list(Telemetry(request.run.root).metrics.rows(request.args.key))
+    metrics = Telemetry(request.run.root).metrics
+    if request.args.key is not None:
+        metrics.check(request.args.key)
+    rows = list(metrics.rows(request.args.key))
     return write(request.args, rows, {"rows": rows})
 
 

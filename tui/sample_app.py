@@ -173,12 +173,13 @@ class SampleApp(StepsApp):
 
     def action_member(self, by: int) -> None:
         """The next or previous sample of the prompt group, by index."""
+        from dumptui.core.grouping import mates
+
         position = self.rollout.current
         if self.loaded is None or position is None:
             return
-        samples = self.loaded.step.samples
-        group = samples[position].group
-        members = [one for one in samples if one.group == group and group is not None]
+        group = self.loaded.step.samples[position].group
+        members = mates(self.loaded.step, position)
         members.sort(key=lambda one: (one.index is None, one.index or 0, one.occurrence))
         at = next((at for at, one in enumerate(members) if one.position == position), -1) + by
         if not 0 <= at < len(members):

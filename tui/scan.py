@@ -44,21 +44,25 @@ class Scan:
             self._wait(*unknown)
 
     def _hand_out(self, workers: Workers, keys: Sequence[StepKey]) -> None:
+        reward_key = self._steps.summaries.reward_key
         for key in keys:
-            answer = workers.submit(partial(summarise, self._steps.files(key), self._steps.summaries.reward_key))
-            answer.add_done_callback(lambda done, key=key: self._thread.soon(self._take, key, done))  # type: ignore[misc]
+            answer = workers.submit(partial(summarise, self._steps.files(key), reward_key))
+            answer.add_done_callback(
+                lambda done, key=key: self._thread.soon(self._take, key, done, reward_key)  # type: ignore[misc]
+            )
 
-    def _take(self, key: StepKey, answer: Future[tuple[Record, bool]]) -> None:
+    def _take(self, key: StepKey, answer: Future[tuple[Record, bool]], reward_key: str | None) -> None:
         """A row that a worker made; of a worker that died, this thread makes it."""
         if self._thread.closed:
             return
         died = answer.cancelled() or answer.exception() is not None
         if died or (self._steps.follow is not None and answer.result()[0]["state"] == BeingWritten.state):
             return self._wait(key)  # for this thread, whose Follow knows how long a file may take
-        self._give(key, *answer.result())
+        self._give(key, *answer.result(), reward_key)
 
-    def _give(self, key: StepKey, row: Record, whole: bool) -> None:
-        if key not in self._steps.run.steps:
+    def _give(self, key: StepKey, row: Record, whole: bool, reward_key: str | None) -> None:
+        """A row with another reward than the one chosen meanwhile is late: the scan was begun again."""
+        if key not in self._steps.run.steps or reward_key != self._steps.summaries.reward_key:
             return
         if whole:
             self._steps.summaries.keep(key, row)
@@ -74,9 +78,9 @@ class Scan:
             return
         if self._thread.held:
             return self._thread.later(self._thread.held, self._next)
-        key = self._waiting.popleft()
+        key, reward_key = self._waiting.popleft(), self._steps.summaries.reward_key
         try:
-            self._give(key, *self._steps.row(key))
+            self._give(key, *self._steps.row(key), reward_key)
         except Abandoned:  # something was asked: this step is read again after it
             self._waiting.appendleft(key)
         except Exception as error:  # a defect or no memory: it costs the row

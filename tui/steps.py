@@ -11,6 +11,7 @@ from dumptui.core import garbage
 from dumptui.core.cache import Cache
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
+from dumptui.core.text import visible
 from dumptui.tui.answers import Broken, Failed, Grew, Loaded, Progress, Summary, Unseen
 from dumptui.tui.headline import headline, window_title
 from dumptui.tui.live import POLL, Live, is_newer
@@ -56,6 +57,7 @@ class StepsApp(TerminalApp):
         self.live = Live(follow, key is None, bell)
         newest, *older = run.newest_first
         self.wanted = key or newest
+        self._told_of_reward_key = False
         self.others = [] if key else [*older, newest]  # to try where a step has nothing to show
 
     def start(self) -> None:
@@ -175,7 +177,19 @@ class StepsApp(TerminalApp):
         self._show_title(event.row)
         self.show_where()
         self.show(event, again, waited)
+        self._check_reward_key(event.row)
         self._go_along(self.rollout.rows)
+
+    def _check_reward_key(self, row: Record) -> None:
+        """Say once that the rewards of a step lack the entry that was chosen."""
+        key, entries = self.reader.reward_key, row.get("reward_entries")
+        there = entries if isinstance(entries, list) else []
+        if key is not None and row["samples"] and key not in there and not self._told_of_reward_key:
+            self._told_of_reward_key = True
+            known = f"it has {', '.join(map(str, there))}" if there else "the rewards are no dicts"
+            step = "eval" if row["evaluation"] else "step"
+            message = f"no reward of {step} {row['step']} has the entry {key}: {known}"
+            self.notify(visible(message), severity="warning", markup=False)
 
     @on(Failed)
     def _step_failed(self, event: Failed) -> None:

@@ -43,8 +43,9 @@ Binary rewards (only 0 and 1, or only -1 and 1, in the whole step) are shown as 
 success, `?` is a sample without a reward. Other rewards are shown as values, or as bars over the range of the step.
 **zero-std**: all rewards are equal, so no sample has an advantage; **single**: only one reward, so there is nothing to
 compare; **unknown**: no reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n
-samples with a reward, c of them successes; in the table k is n. `~` means that samples without a reward are not
-counted. A sample without train data counts with its own reward, if the trainer's raw rewards equal the samples'.
+attempts with a reward, c of them successes; in the table k is n. The samples of one execution are one attempt, with
+their mean reward. `~` means that samples without a reward are not counted. A sample without train data counts with its
+own reward, if the trainer's raw rewards equal the samples'.
 """
     BINDINGS = [
         Binding("s", "sort", "Sort", id="groups.sort"),

@@ -85,10 +85,12 @@ def sample_style(row: Record) -> str | None:
 
 def place(step: Step, position: int) -> str:
     """Where a sample stands, such as "step 3 · group 92, 3 of 4"."""
+    from dumptui.core.grouping import mates
+
     group = step.samples[position].group
     if group is None:
         return str(step.files.key)
-    members = [sample.position for sample in step.samples if sample.group == group]
+    members = [sample.position for sample in mates(step, position)]
     return f"{step.files.key} · group {group}, {members.index(position) + 1} of {len(members)}"
 
 
@@ -113,13 +115,16 @@ def prompt_text(prompt: object) -> str:
     return " ".join(named(part.text) for part in parts_of(asked[-1])) if asked else ""
 
 
+def same_group(sample: Record, group: Record) -> bool:
+    """Whether a row of the samples table is of this row of the groups table."""
+    return sample["group_index"] == group["group_index"] and sample.get("group_part", 0) == group.get("group_part", 0)
+
+
 def group_line(group: Record | None, samples: Sequence[Record], prompt: str) -> Text:
     """The prompt group at a glance: its members' rewards, whether they differ, and the prompt."""
     text = Text()
     if group is not None and group["group_index"] is not None:
-        rewards = [
-            columns.reward(one["compared_reward"]) for one in samples if one["group_index"] == group["group_index"]
-        ]
+        rewards = [columns.reward(one["compared_reward"]) for one in samples if same_group(one, group)]
         text.append(f"group {group['group_index']}: ", "bold")
         text.append("  ".join(rewards[:MANY]) + "  …" * (len(rewards) > MANY))
         spread = "zero-std: unknown" if group["reward_mean"] is None else "zero-std" if group["zero_std"] else ""

@@ -28,6 +28,7 @@ from dumptui.tui.panes.samples import (
     count_line,
     group_line,
     prompt_text,
+    same_group,
     sample_records,
     sample_style,
 )
@@ -203,8 +204,8 @@ class SamplesSide(Vertical):
         elif hit := self._hits().get(current):
             text = hit_line(hit)
         else:
-            index = self.samples[current]["group_index"]
-            group = next((one for one in self.loaded.groups if one["group_index"] == index), None)
+            row = self.samples[current]
+            group = next((one for one in self.loaded.groups if same_group(row, one)), None)
             text = group_line(group, self.samples, prompt_text(self.loaded.step.samples[current].prompt))
         self.query_one("#group", Line).say(text)
 
