@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dumptui.core.sample import Sample
-from dumptui.core.text import clip
+from dumptui.core.text import clip, visible
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import find_turns
 
@@ -22,33 +22,49 @@ def text_note(sample: Sample, vocabulary: Vocabulary | None) -> str | None:
     """What has to be said of a response's text beside its tokens; None where they agree or one isn't known."""
     if vocabulary is None or not sample.response:
         return None
-    pieces = vocabulary.pieces(sample.tokens.tolist())
-    special = {vocabulary.pieces([token])[0] for token in vocabulary.added.intersection(sample.tokens.tolist())}
+    ids = sample.tokens.tolist()
+    known = list(set(ids))
+    encoded = dict(zip(known, map(as_bytes, vocabulary.pieces(known)), strict=True))
+    special = [encoded[token].decode() for token in vocabulary.added.intersection(known)]
     turns = [one for one in find_turns(sample.loss_mask, sample.prompt_length, sample.total_length) if one.trained]
-    written = [bare(decoded(pieces[one.start : one.stop]), special) for one in turns]
+    texts = [b"".join(map(encoded.__getitem__, ids[one.start : one.stop])).decode("utf-8", "replace") for one in turns]
+    if texts == [sample.response]:
+        return None
     begins = bool(turns) and turns[0].start == sample.prompt_length
     ends = not turns or turns[-1].stop == sample.total_length
-    return compare(bare(sample.response, special), written, begins=begins, ends=ends)
+    return compare(bare(sample.response, special), [without(text, special) for text in texts], begins, ends)
 
 
-def decoded(pieces: Iterable[bytes | str]) -> str:
-    return b"".join(one if isinstance(one, bytes) else one.encode("utf-8", "replace") for one in pieces).decode(
-        "utf-8", "replace"
-    )
+def as_bytes(piece: bytes | str) -> bytes:
+    return piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace")
 
 
-def bare(text: str, special: Iterable[bytes | str]) -> str:
-    """The text without special tokens, blanks and what is no character."""
-    for one in special:
-        if isinstance(one, str):
-            text = text.replace(one, "")
-    return "".join(text.replace("\ufffd", "").split())
+def without(text: str, special: Iterable[str]) -> str:
+    """The text without special tokens and what is no character."""
+    for one in ("\ufffd", *special):
+        text = text.replace(one, "")
+    return text
 
 
-def compare(text: str, turns: Sequence[str], *, begins: bool, ends: bool) -> str | None:
+def bare(text: str, special: Iterable[str] = ()) -> str:
+    """Without blanks, too."""
+    return "".join(without(text, special).split())
+
+
+def ending(text: str, length: int) -> str:
+    """The end of a text, `length` characters long but for its blanks."""
+    start = len(text)
+    while length > 0 and start > 0:
+        start -= 1
+        length -= not text[start].isspace()
+    return text[start:]
+
+
+def compare(text: str, turns: Sequence[str], begins: bool, ends: bool) -> str | None:
     """Look for the turns in a text, one behind the other; it `begins` with the first and `ends` with the last."""
     at = 0
-    for number, turn in enumerate(turns, 1):
+    for number, whole in enumerate(turns, 1):
+        turn = bare(whole)
         exact, last = begins and number == 1, ends and number == len(turns)
         start = place_of(turn, text, at, exact)
         if start is None:
@@ -56,7 +72,9 @@ def compare(text: str, turns: Sequence[str], *, begins: bool, ends: bool) -> str
             which = "the text" if len(turns) == 1 else f"the text of turn {number}"
             if rest is None:
                 return f"{which} is not that of its tokens"
-            return f'{which} is cut: its tokens go on with "{clip(rest, SHOWN_CHARACTERS)}"'
+            return (
+                f'{which} is cut: its tokens go on with "{clip(visible(ending(whole, len(rest))), SHOWN_CHARACTERS)}"'
+            )
         at = start + len(turn)
     return "the text goes on after its tokens end" if ends and at < len(text) else None
 

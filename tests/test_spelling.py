@@ -51,6 +51,7 @@ RESULT = "<|im_end|>\n<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\n"
         ("<answer>42", ["<answer>42</answer>"], CUT),
         ("I ask42So", ["I ask</call>", RESULT, "So"], CUT.replace("text", "text of turn 1").replace("answer", "call")),
         ("I ask42<answer>42", ["I ask", RESULT, "<answer>42</answer>"], CUT.replace("text", "text of turn 2")),
+        ("It is", ["It is 42, I think<|im_end|>"], CUT.replace("</answer>", "42, I think")),
         ("It is 43", ["It is 42"], OTHER),
         ("42", ["It is 42"], OTHER),
         ("It is 42, I think", ["It is 42"], "the text goes on after its tokens end"),
