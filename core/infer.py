@@ -110,7 +110,7 @@ class Search:
         return f"{fit} fit with different values"
 
     def _oddness(self, candidate: Candidate) -> tuple[bool, Candidate]:
-        """Return a sort key for layouts with equal positions: prefer one that divides the rank count, then a small cp."""
+        """Return a sort key for equal layouts: prefer one that divides the number of ranks, then a small one."""
         ranks = {shard.rank for group in self.groups for shard in group.shards}
         return len(ranks) % candidate.cp > 0, candidate
 
