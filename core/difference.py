@@ -17,7 +17,7 @@ from dumptui.core.context_parallel import Ints
 Pause: TypeAlias = Callable[[], object]
 ANCHOR = 6  # consecutive items: a passage that occurs once on each side is taken as the same one
 REACH = 4096  # items that are compared after an anchor at a time
-_WEIGHTS = np.array([pow(1_000_003, at, 1 << 61) for at in range(ANCHOR)], np.uint64)
+_WEIGHTS = np.array([pow(1_000_003, power, 1 << 61) for power in range(ANCHOR)], np.uint64)
 
 BUDGET = 300_000
 """Pairs of equal items that difflib may compare, a second at most: its time grows with them, not with the length."""

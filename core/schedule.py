@@ -89,8 +89,8 @@ def whole_numbers(dumped: object) -> list[int]:
 def schedule_columns(step: Step) -> dict[str, Sequence[object]]:
     """Return the micro-batch and the optimizer step of each sample of a step, None where they are not known."""
     schedules = {id(peers): schedule_of(peers) for peers in step.peers}
-    places = [(None, None) if row is None else place_of(schedules[id(row.peers)], row.row) for row in step.rows]
-    return {"micro_batch": [batch for batch, _ in places], "optimizer_step": [update for _, update in places]}
+    pairs = [(None, None) if row is None else place_of(schedules[id(row.peers)], row.row) for row in step.rows]
+    return {"micro_batch": [batch for batch, _ in pairs], "optimizer_step": [update for _, update in pairs]}
 
 
 def place_of(schedule: Schedule | str, row: int) -> tuple[int | None, int | None]:

@@ -93,7 +93,7 @@ def split_prompt(
 def read_prompt(prompt: object) -> tuple[list[Said], Template | None]:
     """Return the messages of a list or of a templated text, else the whole prompt as one message."""
     if isinstance(prompt, (list, tuple)):
-        return [Said(one, None) for one in as_messages(prompt)], None
+        return [Said(message, None) for message in as_messages(prompt)], None
     template = find_template(prompt) if isinstance(prompt, str) else None
     if template is None:
         return [Said({"role": "prompt", "content": prompt}, None)] if prompt else [], None

@@ -188,3 +188,10 @@ def test_where_prints_the_samples_for_which_it_holds(capsys: pytest.CaptureFixtu
     found = strict_json(ask(capsys, *words, "--where", "tool_calls >= 2 or status != 'completed'")[1])["rows"]
     assert found == [row for row in every if (row["tool_calls"] or 0) >= 2 or row["status"] != "completed"]
     assert 0 < len(found) < len(every)
+
+
+def test_where_takes_the_labels_of_columns_on_screen(capsys: pytest.CaptureFixture[str], demo: Path) -> None:
+    words = (demo, "--print", "samples", "--step", "1", "--json", "--where")
+    by_label = ask(capsys, *words, "len > 100 and max |Δ| > 0.02")
+    assert by_label == ask(capsys, *words, "response_length > 100 and max_abs_lp_diff > 0.02")
+    assert strict_json(by_label[1])["rows"]

@@ -60,6 +60,17 @@ def root(tmp_path: Path) -> Path:
 # Filter -----------------------------------------------------------------------------------------------------------
 
 
+async def test_a_filter_takes_the_labels_that_the_table_shows(root: Path) -> None:
+    async with opened(root, key=StepKey(1), size=WIDE) as (app, pilot):
+        await type_in(pilot, "slash", "len > 6 and |Δ| is not null")
+        await until(pilot, lambda: says(pilot).endswith("of 8 samples"))
+        await type_in_more(pilot, "len > 6")
+        await until(pilot, lambda: says(pilot) == "2 of 8 samples")
+        await press(pilot, "enter")
+        await closed(pilot)
+        assert column(app.rollout.table, "len") == ["7", "7"]
+
+
 @pytest.mark.parametrize("size", [(120, 40), NARROW])
 async def test_a_filter_leaves_the_samples_for_which_it_holds(root: Path, size: tuple[int, int]) -> None:
     async with opened(root, key=StepKey(1), size=size) as (app, pilot):
