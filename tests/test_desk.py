@@ -176,7 +176,7 @@ async def test_a_difference_and_both_texts_are_copied(tmp_path: Path) -> None:
     write_step(tmp_path, 0, made)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter", "d", "enter")
-        await until_shown(pilot, "part at token 4")
+        await until_shown(pilot, "first differ at token 4")
         await press(pilot, "y")
         await pick(pilot, "the difference")
         assert json.loads(app.clipboard) == {
@@ -226,7 +226,7 @@ async def test_a_sample_without_an_index_is_named_too(tmp_path: Path) -> None:
         assert words[-1] == "?.1" and "the 1" in printed(tmp_path / "run", *words[3:])
         await press(pilot, "escape", "d")
         await press(pilot, "enter")
-        await until_shown(pilot, "part at")
+        await until_shown(pilot, "first differ at")
         await press(pilot, ":", "y")
         words = shlex.split(app.clipboard)
         assert words[-4:] == ["--sample", "?.1", "--with", "?"] and printed(tmp_path / "run", *words[3:])
