@@ -35,7 +35,7 @@ async def closed(pilot: Pilot[None]) -> None:
 
 
 def says(pilot: Pilot[None]) -> str:
-    return pilot.app.screen.query_one("#ask-says", Line)._said.plain
+    return pilot.app.screen.query_one("#ask-says", Line)._content.plain
 
 
 def write_run(root: Path) -> None:
