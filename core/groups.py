@@ -16,9 +16,10 @@ from dumptui.core.tables import SAME_REWARD, attempts, floats, members, reward_c
 class Group:
     """A prompt group: its row in the groups table, and its members by position in the rollout file.
 
-    `members` has the best reward first and those without one last, `rewards` theirs in the same order, of which
-    `rewarded` are finite numbers. `attempts` are the rewards of its executions; `mean`, `std` and `passes` are of those,
-    pass@k by k, empty unless all rewards of the step are `binary`. Samples that are in no group are not compared.
+    `members` has the best reward first and those without one last; `rewards` has theirs in the same order, and
+    `rewarded` counts the finite ones. `attempts` are the rewards of its executions; `mean`, `std` and `passes` (pass@k
+    by k) are computed from those; `passes` is empty unless all rewards of the step are `binary`. Samples that are in no
+    group are not compared.
     """
 
     row: Record

@@ -428,7 +428,7 @@ async def test_nothing_is_cut_without_a_sign(shared: Path) -> None:
         for pane in "123":
             await go(pilot, "enter", pane)
             for line in app.query(Line):
-                said, shown = line._said.plain.split(), line.render().plain.split()
+                said, shown = line._content.plain.split(), line.render().plain.split()
                 assert shown == said or not line.region or shown[-1].endswith("…"), (line.id, shown)
 
 

@@ -94,7 +94,7 @@ async def test_what_is_too_long_for_a_terminal_goes_to_a_file(tmp_path: Path, mo
     async with opened(tmp_path / "run") as (app, pilot):
         await press(pilot, "enter", "y")
         await pick(pilot, "the response")
-        await until_shown(pilot, "more than terminals take: written to")
+        await until_shown(pilot, "too long for the clipboard: written to")
         assert not app.clipboard
     assert (tmp_path / "work" / "dumptui-copy.txt").read_text() == copyable(long)
 
@@ -176,7 +176,7 @@ async def test_a_difference_and_both_texts_are_copied(tmp_path: Path) -> None:
     write_step(tmp_path, 0, made)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter", "d", "enter")
-        await until_shown(pilot, "part at token 4")
+        await until_shown(pilot, "first differ at token 4")
         await press(pilot, "y")
         await pick(pilot, "the difference")
         assert json.loads(app.clipboard) == {
@@ -220,13 +220,13 @@ async def test_a_sample_without_an_index_is_named_too(tmp_path: Path) -> None:
     write_step(tmp_path / "run", 0, [sample(None, seed=at, response=f"the {at}") for at in range(2)], train=False)
     async with opened(tmp_path / "run") as (app, pilot):
         await press(pilot, "enter", "j", "i")
-        await until_shown(pilot, "sample ?.1: everything")
+        await until_shown(pilot, "sample ?.1: all dumped")
         await press(pilot, ":", "y")
         words = shlex.split(app.clipboard)
         assert words[-1] == "?.1" and "the 1" in printed(tmp_path / "run", *words[3:])
         await press(pilot, "escape", "d")
         await press(pilot, "enter")
-        await until_shown(pilot, "part at")
+        await until_shown(pilot, "first differ at")
         await press(pilot, ":", "y")
         words = shlex.split(app.clipboard)
         assert words[-4:] == ["--sample", "?.1", "--with", "?"] and printed(tmp_path / "run", *words[3:])

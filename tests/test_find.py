@@ -35,7 +35,7 @@ async def closed(pilot: Pilot[None]) -> None:
 
 
 def says(pilot: Pilot[None]) -> str:
-    return pilot.app.screen.query_one("#ask-says", Line)._said.plain
+    return pilot.app.screen.query_one("#ask-says", Line)._content.plain
 
 
 def write_run(root: Path) -> None:
@@ -322,7 +322,7 @@ async def test_going_to_a_step_by_its_number(root: Path) -> None:
 async def test_a_step_without_a_twin(root: Path) -> None:
     async with opened(root, key=StepKey(2), size=WIDE) as (_, pilot):
         await go(pilot, "t")
-        await until_shown(pilot, "there is no eval 2")
+        await until_shown(pilot, "the run has no eval 2")
 
 
 # Memory -----------------------------------------------------------------------------------------------------------

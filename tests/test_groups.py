@@ -163,7 +163,7 @@ async def test_from_groups_to_members_to_tokens_and_back(demo: Path) -> None:
         assert under_cursor(app.groups.table)[:3] == ["16", "----", "zero-std"]
         await go(pilot, "down")
         assert under_cursor(app.groups.table)[:2] == ["17", "+---"]
-        await until_shown(pilot, "group 17 · 4 members, best first", "group 17 · pass@1 0.25")
+        await until_shown(pilot, "group 17 · 4 samples, best first", "group 17 · pass@1 0.25")
         await press(pilot, ":")
         await until_shown(pilot, "--print groups --step 2")
         await go(pilot, "escape", "enter", "down")
@@ -204,7 +204,7 @@ async def test_narrow_one_level_at_a_time(demo: Path) -> None:
         await go(pilot, TAB, "down")
         await until(pilot, lambda: "zero-std" in text(app) and "best first" not in text(app))
         await go(pilot, "enter")
-        await until_shown(pilot, "group 17 · 4 members, best first")
+        await until_shown(pilot, "group 17 · 4 samples, best first")
         assert "zero-std" not in text(app)
         await go(pilot, "escape", "escape")
         assert app.pane == "rollout"

@@ -269,7 +269,7 @@ async def test_events_that_come_later_are_seen(tmp_path: Path, live: bool) -> No
         if live:
             app.reader.look()
         await go(pilot, "n")
-        await until_shown(pilot, "sample 8: everything", "▾ lifecycle")
+        await until_shown(pilot, "sample 8: all dumped", "▾ lifecycle")
 
 
 def test_lifecycles_are_printed(shared: Path) -> None:

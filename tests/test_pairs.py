@@ -226,7 +226,7 @@ async def test_samples_of_many_tokens(tmp_path: Path) -> None:
     write_step(tmp_path, 0, made, fields=["log_probs"], mirror=False)
     async with opened(tmp_path) as (app, pilot):
         await go(pilot, "d", "enter")
-        await until_shown(pilot, "sample 0 vs 1", "at least 0 of 60,004")
+        await until_shown(pilot, "sample 0 vs 1", "at least 0 tokens in common (of 60,004")
         await until(pilot, lambda: app.query_one(Beside).virtual_size.height > 4000)
         await go(pilot, "end")
         await until(pilot, lambda: app.query_one(Beside).scroll_offset.y > 4000)

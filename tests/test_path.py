@@ -63,7 +63,7 @@ def copy(walk: Walk) -> None:
 def mark(walk: Walk) -> None:
     walk.press("B", "bookmark step 3")
     walk.type("the worst of all")
-    walk.press("\r", "marked step 3")
+    walk.press("\r", "bookmarked step 3")
     walk.press("'", "the worst of all")
     walk.press("q", "Keys")
 

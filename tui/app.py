@@ -236,7 +236,7 @@ class DumpTui(PairApp):
 
     def show_failure(self, problem: str) -> None:
         if self.loaded is not None:  # its files are being written anew: the place is gone to again once they are there
-            place = here(self)
+            place = current_place(self)
             self._asked_sample, self._asked_place = place.sample, place
         with self.renewing(self.rollout):
             self.rollout.show_failure(self.wanted, problem)

@@ -1,4 +1,4 @@
-"""A line to type into, at the bottom of the screen: what is typed is looked at with every key."""
+"""A line to type into at the bottom of the screen; its text is checked at every key."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dumptui.tui.keystrokes import TypedApp
 from dumptui.tui.widgets.line import Line
 
 Check = Callable[[str], Awaitable[str]]
-"""What to say of a text, such as how much it finds; raises DumpError for one that can't be taken."""
+"""Returns a remark on a text, such as its number of matches; raises DumpError for an invalid one."""
 
-MOST = 12  # words that are offered at a time
+MOST = 12  # names offered at a time
 _WORD = re.compile(r"[^\W\d]\w*$")
 
 
@@ -31,7 +31,7 @@ async def anything(text: str) -> str:
 
 
 class Words(Suggester):
-    """Completes the word at the end of what is typed to a name, found also by what the screen calls it."""
+    """A completer of the last word to a name, which is also found by its label on screen."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """`names` maps each to its label on screen, or an empty text."""
@@ -42,7 +42,6 @@ class Words(Suggester):
         return bool(self._names)
 
     async def get_suggestion(self, value: str) -> str | None:
-        """What goes on from what is typed, which is shown behind it."""
         completed = self.completed(value)
         return completed if completed is not None and completed.startswith(value) else None
 
@@ -52,43 +51,44 @@ class Words(Suggester):
         return text[: len(text) - len(word)] + starting[0] if starting else None
 
     def candidates(self, text: str) -> tuple[str, list[str]]:
-        """The word at the end of a text, and the names it may become: those that begin so, then those that hold it."""
+        """Return the word at the end of a text and the names it may become: first those that start with it, then those
+        that contain it.
+        """
         match = _WORD.search(text)
         if match is None or text[: match.start()].count("'") % 2 or text[: match.start()].count('"') % 2:
             return "", []
         word, low = match[0], match[0].lower()
         if low in self._names:
             return word, []
-        begin = [name for name in self._names if name.startswith(low)]
-        hold = [name for name, label in self._names.items() if low in name or label.lower().startswith(low)]
-        return word, list(dict.fromkeys([*begin, *hold]))
+        starting = [name for name in self._names if name.startswith(low)]
+        containing = [name for name, label in self._names.items() if low in name or label.lower().startswith(low)]
+        return word, list(dict.fromkeys([*starting, *containing]))
 
     def offer(self, text: str) -> Text:
-        """The names that the last word may become."""
-        _, found = self.candidates(text)
-        offered = Text()
-        for name in found[:MOST]:
-            offered.append("  " * bool(offered)).append(name, "bold")
+        """Return the names that the last word may become."""
+        _, names = self.candidates(text)
+        line = Text()
+        for name in names[:MOST]:
+            line.append("  " * bool(line)).append(name, "bold")
             if label := self._names[name]:
-                offered.append(f" ({label})")
-        return offered.append("  …" * (len(found) > MOST))
+                line.append(f" ({label})")
+        return line.append("  …" * (len(names) > MOST))
 
 
 class Entry(Input):
-    """One line of plain text: what a terminal would obey or hide is not let in."""
+    """An input line of plain text; unprintable characters, which a terminal would obey or hide, are dropped."""
 
     def validate_value(self, value: str) -> str:
         return "".join(char for char in value if char.isprintable())
 
     async def action_submit(self) -> None:
-        """What is typed from here on is meant for what the answer brings, or for a better answer."""
         if isinstance(self.app, TypedApp):
-            self.app.hold()
+            self.app.hold()  # the keys that follow are for the screen after the answer, or for a corrected one
         await super().action_submit()
 
 
 class Ask(Dialog[str | None]):
-    """The answer is the text, None when left. Up and down go through what was typed before."""
+    """A dialog for a text; the answer is None when it is closed. Up and down recall earlier texts."""
 
     BINDINGS = [
         Binding("escape", "dismiss(None)", "Cancel", id="ask.leave"),
@@ -107,7 +107,7 @@ class Ask(Dialog[str | None]):
         names: Mapping[str, str] | None = None,
         history: Sequence[str] = (),
     ) -> None:
-        """`hint` is said while nothing is typed; `history` has the newest first."""
+        """`hint` is shown while nothing is typed; `history` has the newest text first."""
         super().__init__()
         self.heading = title
         self.check = check
@@ -121,7 +121,7 @@ class Ask(Dialog[str | None]):
         with Vertical(id="ask"):
             yield Line(id="ask-title")
             entry = Entry(self.value, suggester=self.words, compact=True, select_on_focus=False)
-            entry.cursor_blink = False  # which would write twice a second
+            entry.cursor_blink = False  # a blinking cursor would write twice a second
             yield entry
             yield Line(id="ask-says")
 
@@ -138,30 +138,30 @@ class Ask(Dialog[str | None]):
     async def _look(self, text: str) -> None:
         offer = self.words.offer(text)
         if offer:
-            self._tell(offer)
+            self._show(offer)
         elif not text.strip():
-            self._tell(Text(self.hint))
+            self._show(Text(self.hint))
         else:
             await self._checked(text)
 
     async def _checked(self, text: str) -> bool:
-        """Whether the text can be taken; it says what is found, or why not."""
+        """Whether the text is valid; shows what was found, or why it is invalid."""
         try:
-            self._tell(Text(visible(await self.check(text))))
+            self._show(Text(visible(await self.check(text))))
         except DumpError as error:
-            self._tell(Text(visible(error.problem), "bold"))
+            self._show(Text(visible(error.problem), "bold"))
             return False
         return True
 
-    def _tell(self, text: Text) -> None:
-        if self.is_current:  # it may have been left while a text was checked
+    def _show(self, text: Text) -> None:
+        if self.is_current:  # it may have been closed while a text was checked
             self.query_one("#ask-says", Line).say(text)
 
     @on(Input.Submitted)
     async def _submitted(self, event: Input.Submitted) -> None:
         self.workers.cancel_node(self)
         text = event.value if event.value.strip() else ""
-        if (not text or await self._checked(text)) and self.is_current:  # a second enter is late
+        if (not text or await self._checked(text)) and self.is_current:  # a second enter comes too late
             self.dismiss(text)
         elif isinstance(self.app, TypedApp):
             self.app.release()
@@ -179,9 +179,9 @@ class Ask(Dialog[str | None]):
     def action_newer(self) -> None:
         self._recall(self._at - 1)
 
-    def _recall(self, at: int) -> None:
-        if 0 <= at < len(self.history):
-            self._at = at
+    def _recall(self, index: int) -> None:
+        if 0 <= index < len(self.history):
+            self._at = index
             entry = self.query_one(Entry)
-            entry.value = self.history[at]
+            entry.value = self.history[index]
             entry.action_end()

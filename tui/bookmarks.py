@@ -1,4 +1,4 @@
-"""Places of a run that somebody marked, each with a note, kept outside of the run."""
+"""The bookmarks of a run, each with a note, saved outside the run."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Bookmark:
 
 
 def bookmarks(state: State) -> list[Bookmark]:
-    """Those that can be read, in the order of the run."""
-    kept = state.get(NAME, [])
-    found = [bookmark(one) for one in kept] if isinstance(kept, list) else []
-    return sorted(filter(None, found), key=in_run)
+    """Return the readable bookmarks, in the order of the run."""
+    entries = state.get(NAME, [])
+    marks = [read_bookmark(entry) for entry in entries] if isinstance(entries, list) else []
+    return sorted(filter(None, marks), key=run_order)
 
 
-def in_run(mark: Bookmark) -> tuple[object, ...]:
+def run_order(mark: Bookmark) -> tuple[object, ...]:
     place = mark.place
     return place.key, place.sample is not None, str(place.sample), -1 if place.token is None else place.token
 
 
-def bookmark(value: object) -> Bookmark | None:
+def read_bookmark(value: object) -> Bookmark | None:
     match value:
         case {"place": where, "note": str(note)} if (place := Place.from_json(where)) is not None:
             return Bookmark(place, note)
@@ -48,7 +48,7 @@ def bookmark(value: object) -> Bookmark | None:
 
 
 def set_bookmark(state: State, place: Place, note: str | None) -> None:
-    """In place of the note that the place has; None takes it away."""
+    """Save a place with its note; None deletes its bookmark."""
     others = [mark for mark in bookmarks(state) if mark.place != place]
     marks = others if note is None else [*others, Bookmark(place, note)]
     state.put(NAME, [{"place": mark.place.to_json(), "note": mark.note} for mark in marks])
@@ -59,7 +59,7 @@ def note_of(state: State, place: Place) -> str:
 
 
 class Note(Dialog[str | None]):
-    """Asks for the note of a place; None when left."""
+    """A dialog for the note of a place; the answer is None when it is closed."""
 
     BINDINGS = [Binding("escape", "dismiss(None)", "Cancel", id="note.leave")]
 
@@ -71,7 +71,7 @@ class Note(Dialog[str | None]):
         with Vertical(id="dialog"):
             yield Static(Text(f"bookmark {visible(str(self.place))}", style="bold"))
             field = Entry(visible(self.note), "note (may be empty) · enter save")
-            field.cursor_blink = False  # nothing is written while nothing changes
+            field.cursor_blink = False  # a blinking cursor would keep writing to the terminal
             field.select_on_focus = False
             yield field
 
@@ -81,7 +81,7 @@ class Note(Dialog[str | None]):
 
 
 class Bookmarks(Listing[Place]):
-    """The bookmarks of the run, after the place of the last visit; the answer is where to go."""
+    """The bookmarks of the run, below the place of the last session; the answer is the place to open."""
 
     BINDINGS = [
         Binding("d,delete", "delete", "Delete", id="bookmarks.delete"),
@@ -117,10 +117,10 @@ class Bookmarks(Listing[Place]):
         self.dismiss(self.places[event.option_index])
 
     def action_delete(self) -> None:
-        at = self.query_one(OptionList).highlighted
-        if at is not None and not (self.visit is not None and at == 0):
-            set_bookmark(self.state, self.places[at], None)
-            self._show(at)
+        index = self.query_one(OptionList).highlighted
+        if index is not None and not (self.visit is not None and index == 0):
+            set_bookmark(self.state, self.places[index], None)
+            self._show(index)
 
 
 def label(mark: Bookmark) -> str:

@@ -1,4 +1,4 @@
-"""The command line that prints what is on screen."""
+"""The command line that prints the view on screen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def command_line(run: Run, sheet: Sheet, reward_key: str | None) -> str:
 
 
 def quoted(word: str) -> str:
-    """For a shell; what can't be printed as its bytes in the form `$'\\x1b'` that bash, zsh and ksh know."""
+    """Return a word quoted for a shell; unprintable bytes in the form `$'\\x1b'` that bash, zsh and ksh know."""
     if word.isprintable():
         return shlex.quote(word)
     return "$'" + "".join(map(escaped, word)) + "'"
@@ -43,7 +43,7 @@ def escaped(char: str) -> str:
 
 
 class CommandLine(Dialog[bool]):
-    """Shows it whole, however long; the answer is whether to copy it."""
+    """A dialog that shows a command line in full; the answer is whether to copy it."""
 
     BINDINGS = [
         Binding("y,enter", "dismiss(True)", "Copy", id="command.copy"),

@@ -15,7 +15,7 @@ from textual.widgets import ContentSwitcher
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import clip, visible
-from dumptui.tui.place import Place, here
+from dumptui.tui.place import Place, current_place
 from dumptui.tui.themes import keep_theme
 from dumptui.tui.widgets.keys import Entry
 
@@ -243,14 +243,14 @@ class Desk(ContentSwitcher):
 
     def remember(self) -> None:
         """Keep where this visit ends, for the next one; one that never left the start is none."""
-        place = here(self.dumptui)
+        place = current_place(self.dumptui)
         if place != Place(self.dumptui.newest):
             self.dumptui.state.put(VISIT, place.to_json())
 
     def action_bookmark(self) -> None:
         from dumptui.tui.bookmarks import Note, note_of, set_bookmark
 
-        state, place = self.dumptui.state, here(self.dumptui)
+        state, place = self.dumptui.state, current_place(self.dumptui)
 
         def noted(note: str | None) -> None:
             if note is not None:

@@ -1,4 +1,4 @@
-"""Small questions over the screen."""
+"""Dialogs over the screen."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Answer = TypeVar("Answer")
 
 
 class Dialog(ModalScreen[Answer]):
-    """Over the screen until it is answered, or left."""
+    """A screen over the panes until it is answered or closed."""
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
-        """What was typed ahead, such as a second enter, arrives when it is answered already: nothing is left to do."""
+        # A second enter that was typed ahead arrives after the answer; then nothing is left to dismiss.
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class Listing(Dialog[Answer | None]):
-    """A list over the screen, gone through as the tables are; the answer is None when it is left."""
+    """A list over the panes, with the keys of the tables; the answer is None when it is closed."""
 
     BINDINGS = [
         Binding("escape,q", "dismiss(None)", "Close", id="list.leave"),
@@ -42,13 +42,12 @@ class Listing(Dialog[Answer | None]):
         Binding("G", "move('last')", "Last", show=False, id="list.last"),
     ]
 
-    async def action_move(self, how: str) -> None:
-        """`how` is an action of the list."""
+    async def action_move(self, how: str) -> None:  # an action of the list
         await self.query_one(OptionList).run_action(how)
 
 
 class Choose(Listing[str]):
-    """One of several; the answer is its key."""
+    """A choice of one; the answer is its key."""
 
     def __init__(self, title: str, choices: Sequence[tuple[str, str]], current: str | None = None) -> None:
         super().__init__()
@@ -72,7 +71,7 @@ class Choose(Listing[str]):
 
 
 class ChooseMore(Choose):
-    """A choice that can also be put behind those made before: `more` tells so, once it is made."""
+    """A choice that can be added to earlier ones: `more` says so once it is made."""
 
     BINDINGS = [Binding("space,plus", "more", "Add", id="choose.more")]
     more = False
@@ -83,7 +82,7 @@ class ChooseMore(Choose):
 
 
 class Pick(Listing[Shown]):
-    """Any of several; the answer is a list of their keys, "all" or "default", or None when left."""
+    """A choice of any number; the answer is a list of their keys, "all" or "default", or None when it is closed."""
 
     BINDINGS = [
         Binding("space", "turn", "Show/hide", id="pick.turn"),
@@ -101,20 +100,20 @@ class Pick(Listing[Shown]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Text(self.heading, style="bold"), id="dialog-title")
-            yield Static("space: on or off, enter: done, a: all, d: default")
+            yield Static("space show/hide · enter apply · a all · d default · esc cancel")
             yield OptionList(*map(self._prompt, range(len(self.choices))), markup=False)
 
-    def _prompt(self, at: int) -> Content:
-        key, text = self.choices[at]
+    def _prompt(self, index: int) -> Content:
+        key, text = self.choices[index]
         return Content(f"{'x' if key in self.picked else ' '} {text}")
 
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:
         self._turn(event.option_index)
 
-    def _turn(self, at: int) -> None:
-        self.picked ^= {self.choices[at][0]}
-        self.query_one(OptionList).replace_option_prompt_at_index(at, self._prompt(at))
+    def _turn(self, index: int) -> None:
+        self.picked ^= {self.choices[index][0]}
+        self.query_one(OptionList).replace_option_prompt_at_index(index, self._prompt(index))
 
     def action_turn(self) -> None:
         highlighted = self.query_one(OptionList).highlighted

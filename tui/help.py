@@ -1,4 +1,4 @@
-"""What a pane is for and what every key does in it, over the screen."""
+"""The help: what a pane is for, and every key that works in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
 
 KEYS = 10
-"""Cells for the keys of an action; more of them push what it does to the right."""
+"""Cells for the keys of an action; longer ones push its description to the right."""
 EVERYWHERE = "everywhere"
 TEXTUAL = {
     "app.focus_next": ("Next table", "Move the focus to the next table, text or chart"),
@@ -36,22 +36,22 @@ BOLD = Style(bold=True)
 
 
 class Explanation(Blocks):
-    """What a pane is for, above its keys."""
+    """The purpose of a pane, above its keys."""
 
     def __init__(self, paragraphs: Sequence[str], keys: Iterable[tuple[str, list[str]]]) -> None:
         super().__init__()
         self._paragraphs = paragraphs
-        self.show([block("About", map(plain, paragraphs)), *(block(*one) for one in keys)], full=True)
+        self.show([block("About", map(plain, paragraphs)), *(block(*group) for group in keys)], full=True)
 
     def on_resize(self) -> None:
-        self.call_next(self._draw)  # when the width is known
+        self.call_next(self._draw)  # once the width is known
 
     def _draw(self) -> None:
         self.draw(0, {0: list(prose(self._paragraphs, self.text_width, self.app.console))})
 
 
 class HelpScreen(Dialog[None]):
-    """The text about what has the focus, then the keys that work there. (Textual's own panel takes 0.1 s to come.)"""
+    """The help text of the focused pane, then the keys that work there. (Textual's own panel takes 0.1 s to open.)"""
 
     BINDINGS = [Binding("q,escape,question_mark", "dismiss(None)", "Close", id="help.leave")]
 
@@ -74,7 +74,7 @@ def block(title: str, lines: Iterable[str]) -> Block:
 
 
 def help_of(screen: Screen[object]) -> tuple[str, list[str]]:
-    """The title of the help for what has the focus, and its paragraphs, the items of lists among them."""
+    """Return the title of the help for the focused part, and its paragraphs, including the items of lists."""
     nodes = screen.focused.ancestors_with_self if screen.focused is not None else [screen]
     text = dedent(next((node.HELP for node in nodes if node.HELP), "# Keys\n"))
     title, _, body = text.partition("\n")
@@ -87,30 +87,30 @@ def plain(paragraph: str) -> str:
 
 
 def prose(paragraphs: Iterable[str], width: int, console: Console) -> Iterator[Strip]:
-    """Paragraphs in rows of `width` cells, the rows of a list's item under each other, **keys** in bold."""
-    for at, paragraph in enumerate(paragraphs):
+    """Yield paragraphs as rows of `width` cells: items of lists are indented, **keys** are bold."""
+    for number, paragraph in enumerate(paragraphs):
         hang = 2 * paragraph.startswith("- ")
-        if at and not hang:
+        if number and not hang:
             yield Strip.blank(0)
         pieces = paragraph[hang:].split("**")
-        text = Text.assemble(*((piece, BOLD if odd % 2 else "") for odd, piece in enumerate(pieces)))
+        text = Text.assemble(*((piece, BOLD if piece_number % 2 else "") for piece_number, piece in enumerate(pieces)))
         for row, line in enumerate(text.wrap(console, max(1, width - hang))):
             sign = Text(("- " if row == 0 else "  ") if hang else "")
             yield Strip(list((sign + line).render(console)))
 
 
 def keys_of(screen: Screen[object]) -> list[tuple[str, list[str]]]:
-    """The keys that work now, by what they belong to: each with its name and a line an action. Those of a pane come
-    before those that move in it.
+    """Return the keys that work now, by their owner: each owner's name with one line per action. The keys of a pane
+    come before the keys that move in it.
     """
-    found: dict[str, dict[str, list[Binding]]] = {}
+    groups: dict[str, dict[str, list[Binding]]] = {}
     for node, binding, *_ in screen.active_bindings.values():
         if binding.description and not binding.system:
-            found.setdefault(name_of(node), {}).setdefault(binding.action, []).append(binding)
-    names = list(found)
+            groups.setdefault(name_of(node), {}).setdefault(binding.action, []).append(binding)
+    names = list(groups)
     if names[0] == MOVING:
         names[:2] = reversed(names[:2])
-    return [(f"keys: {name}", [line_of(screen.app, some) for some in found[name].values()]) for name in names]
+    return [(f"keys: {name}", [line_of(screen.app, bindings) for bindings in groups[name].values()]) for name in names]
 
 
 def name_of(node: DOMNode) -> str:

@@ -1,4 +1,4 @@
-"""The steps of the run in which a pattern is found, as they are searched."""
+"""The steps of the run that match a pattern, listed while they are searched."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ COLUMNS = [
 
 
 class HitsScreen(Dialog[StepKey | None]):
-    """The answer is the step to open, None when left. Who gets it has to stop the finder, or to give it other work."""
+    """A list of steps with matches; the answer is the step to open, None when it is closed. The caller then stops the
+    finder.
+    """
 
     BINDINGS = [Binding("escape,q", "dismiss(None)", "Close", id="hits.leave")]
 
@@ -60,15 +62,15 @@ class HitsScreen(Dialog[StepKey | None]):
 
     @property
     def rows(self) -> list[Searched]:
-        """The steps that have hits, or can't be searched, in the order they are searched in."""
-        return [one for one in self.found.values() if one.hits or one.problem]
+        """The steps that match or can't be searched, in the order of the search."""
+        return [searched for searched in self.found.values() if searched.hits or searched.problem]
 
     def _show(self) -> None:
         rows = self.rows
-        done = sum(one.finished or one.problem is not None for one in self.found.values())
+        done = sum(searched.finished or searched.problem is not None for searched in self.found.values())
         self.table.empty = "searching" if done < len(self.keys) else "no sample of the run matches"
         self.table.show(COLUMNS, len(rows), lambda at: cells(rows[at]))
-        title = Text(f"{count(sum(len(one.hits) for one in rows), 'sample')} in ")
+        title = Text(f"{count(sum(len(searched.hits) for searched in rows), 'sample')} in ")
         title.append(f"{done} of {count(len(self.keys), 'step')} searched · ")
         title.append(f"/{visible(self.pattern)}/", "bold")
         self.query_one("#hits-title", Line).say(title)

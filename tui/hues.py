@@ -1,4 +1,4 @@
-"""In which hues values are shaded: those chosen last, in whatever run."""
+"""The hues of the shades: the last pair chosen, in any run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ HUES = "hues"
 
 
 class Hue(NamedTuple):
-    """The background of a full shade, as CSS names it; and where backgrounds can't be blended, the text on a strong one
-    and the text that stands for a faint one."""
+    """The background of a full shade, as CSS names it; where backgrounds can't be blended, the text on a strong shade
+    and the text of a faint one.
+    """
 
     background: str
     text: str = "#000000"
@@ -19,15 +20,15 @@ class Hue(NamedTuple):
 
 
 class Hues(NamedTuple):
-    """`negative` and `positive` are the ends of a diverging scale, `magnitude` is that of a sequential one."""
+    """The hues of a pair: `negative` and `positive` end a diverging scale, `magnitude` a sequential one."""
 
     negative: Hue
     positive: Hue
     magnitude: Hue
 
 
-# The first of a name stands for what is above zero. Each two are told apart in the three common colour blindnesses, as
-# red and green are not. Red and blue are those of the web dashboard, with its green.
+# The first hue of a name is for values above zero. The two hues of a pair remain distinguishable in the three common
+# kinds of colour blindness, unlike red and green. Red, blue and their green are those of the web dashboard.
 PAIRS = {
     "orange-blue": Hues(Hue("#1f78d1"), Hue("#d9730d"), Hue("#d9730d")),
     "red-blue": Hues(Hue("#2a78d6"), Hue("#e34948"), Hue("#1baf7a")),
@@ -41,8 +42,8 @@ def own(name: str, faint: str, text: str = "ansi_bright_white") -> Hue:
 
 
 BLACK = "ansi_black"
-# What stands in for the pairs in a theme of the terminal's own 16 colours. Text is faint in the hue that is read on the
-# background: on black that is the bright one, on white the dark one, and red in place of a yellow that vanishes there.
+# The pairs in a theme of the terminal's own 16 colours. Faint text takes the variant readable on the background:
+# bright on black, dark on white, and red on white instead of yellow, which would be invisible.
 ON_BLACK = {
     "orange-blue": Hues(own("blue", "bright_blue"), *[own("yellow", "yellow", BLACK)] * 2),
     "red-blue": Hues(own("blue", "bright_blue"), own("red", "bright_red"), own("green", "bright_green", BLACK)),
@@ -61,15 +62,15 @@ def hues(pair: str, *, ansi: bool, dark: bool = True) -> Hues:
 
 
 def meaning(pair: str) -> str:
-    """Which hue means what, in words."""
+    """Return in words which hue means what."""
     above, _, below = pair.partition("-")
     return f"{above} is above zero, {below} below"
 
 
 def kept_hues() -> str:
-    """The pair of hues for values, one of PAIRS."""
-    kept = State.of(None).get(HUES)
-    return kept if isinstance(kept, str) and kept in PAIRS else DEFAULT_PAIR
+    """Return the saved pair of hues, one of PAIRS."""
+    pair = State.of(None).get(HUES)
+    return pair if isinstance(pair, str) and pair in PAIRS else DEFAULT_PAIR
 
 
 def keep_hues(pair: str) -> None:

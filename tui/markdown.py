@@ -13,12 +13,12 @@ from dumptui.core.wrapping import Lines
 from dumptui.tui.talk import Talk
 
 LONGEST = 50_000
-"""Characters; a longer text would take over a second."""
+"""Characters of the longest text that is drawn; a longer one would take over a second."""
 
 
 @dataclass
 class Drawn(Message):
-    """Passages of a block as Markdown, made for the conversation of a sample; or why there are none."""
+    """The drawn passages of a message, with the conversation's sample and the width; or why there are none."""
 
     position: int
     message: int
@@ -28,18 +28,20 @@ class Drawn(Message):
 
 
 def draw(talk: Talk, message: int, width: int) -> Drawn:
-    """The plain passages of a message."""
+    """Draw the plain passages of a message as Markdown."""
     passages = talk.blocks[message].passages
-    texts = {at: one.text for at, one in enumerate(passages) if one.kind == "plain" and not one.label}
+    texts = {
+        index: passage.text for index, passage in enumerate(passages) if passage.kind == "plain" and not passage.label
+    }
     problem = "" if texts else "the message has no text"
     if sum(sum(map(len, text.lines)) for text in texts.values()) > LONGEST:
         problem = "the text is too long to be shown as Markdown"
-    drawn = {} if problem else {at: strips(text, width) for at, text in texts.items()}
+    drawn = {} if problem else {index: strips(text, width) for index, text in texts.items()}
     return Drawn(talk.position, message, width, drawn, problem)
 
 
 def strips(text: Lines, width: int) -> list[Strip]:
-    """Links are shown as they are written and never become links of the terminal."""
+    """Return a text as Markdown; links are shown as written and never become links of the terminal."""
     from rich.console import Console
     from rich.markdown import Markdown
 

@@ -1,4 +1,4 @@
-"""How the samples and steps of a run were looked at last: columns, sort, filters and patterns, from its state."""
+"""The last view of a run's samples and steps: columns, sort, filters and patterns, from its state file."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Sequence
 from dumptui.core.state import State
 from dumptui.tui import columns
 
-MOST = 50  # texts kept of each history
+MOST = 50  # texts in each history
 FIELDS = {"samples": columns.SAMPLES, "steps": columns.STEPS}
 ALL, DEFAULT = "all", "default"
 
 
 class Memory:
-    """What the state says is taken only as far as it makes sense: it comes from a file."""
+    """The saved preferences of a run. Entries that make no sense are ignored, since they come from a file."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def shown(self, table: str) -> columns.Shown:
-        """Those of "samples" or "steps" that are shown."""
+        """Return the shown columns of "samples" or "steps"."""
         return self._known(table, self._state.get(f"{table}.columns"))
 
     def own_shown(self, table: str) -> columns.Shown:
-        """Those that were picked last, which are gone back to from all."""
+        """Return the last columns picked by hand, which are shown again after "all"."""
         return self._known(table, self._state.get(f"{table}.own-columns"))
 
     def _known(self, table: str, value: object) -> columns.Shown:
@@ -41,18 +41,20 @@ class Memory:
     def sort(self) -> columns.Sort:
         value = self._state.get("samples.sort")
         known = {field.key for field in columns.SAMPLES}
-        pairs = [one for one in value if isinstance(one, list) and len(one) == 2] if isinstance(value, list) else []
+        pairs = (
+            [entry for entry in value if isinstance(entry, list) and len(entry) == 2] if isinstance(value, list) else []
+        )
         return tuple((key, down is True) for key, down in pairs if isinstance(key, str) and key in known)
 
     def keep_sort(self, sort: columns.Sort) -> None:
-        self._state.put("samples.sort", [list(one) for one in sort] or None)
+        self._state.put("samples.sort", [list(pair) for pair in sort] or None)
 
     def history(self, name: str) -> list[str]:
-        """The "filters" or "patterns" that were asked for, the newest first."""
+        """Return the "filters" or "patterns" typed so far, the newest first."""
         value = self._state.get(f"samples.{name}")
-        return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+        return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
     def keep(self, name: str, text: str) -> None:
         if text:
-            texts: Sequence[str] = [text, *(one for one in self.history(name) if one != text)]
+            texts: Sequence[str] = [text, *(entry for entry in self.history(name) if entry != text)]
             self._state.put(f"samples.{name}", texts[:MOST])

@@ -1,4 +1,4 @@
-"""The command palette: every step of the run, pane, bookmark and pair of hues, and whatever a key does here."""
+"""The command palette: every step of the run, pane, bookmark and pair of hues, and every action that works here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 class Places(Provider):
-    """An entry for every step and eval there is, such as "Go to step 12", pane, bookmark and pair of hues."""
+    """A provider of entries such as "Go to step 12", for every step and eval, pane, bookmark and pair of hues."""
 
     @property
     def dumptui(self) -> DumpTui:
@@ -65,20 +65,20 @@ class Places(Provider):
 
     async def search(self, query: str) -> Hits:
         for entry in (*self._steps(), *self._panes(), *self._hues(), *self._bookmarks()):
-            if hit := found(self, query, entry):
+            if hit := matched(self, query, entry):
                 yield hit
 
 
 class Actions(Provider):
-    """An entry for every key that does something where the palette was opened, with the key."""
+    """A provider of an entry for every key that works where the palette was opened, with the key."""
 
     def _actions(self, *, shown: bool) -> Iterator[Entry]:
-        """Those of the line of keys, or the others."""
+        """Yield the actions of the footer, or the other actions."""
         done = {"command_palette", "dismiss(None)"}
         for active in self.screen.active_bindings.values():
             binding = active.binding
-            wanted = binding.show is shown and not binding.system and bool(binding.description)
-            if wanted and binding.action not in done:
+            matches = binding.show is shown and not binding.system and bool(binding.description)
+            if matches and binding.action not in done:
                 done.add(binding.action)
                 name, tip = words_of(binding)
                 label = f"{name}  ({self.app.get_key_display(binding)})"
@@ -90,7 +90,7 @@ class Actions(Provider):
 
     async def search(self, query: str) -> Hits:
         for entry in (*self._actions(shown=True), *self._actions(shown=False)):
-            if hit := found(self, query, entry):
+            if hit := matched(self, query, entry):
                 yield hit
 
 
@@ -98,11 +98,11 @@ def discovered(entry: Entry) -> DiscoveryHit:
     return DiscoveryHit(Content(entry.label), entry.go, text=entry.label, help=entry.help)
 
 
-def found(provider: Provider, query: str, entry: Entry) -> Hit | None:
-    """Textual's own way to highlight would read a note's `[/]` as markup."""
+def matched(provider: Provider, query: str, entry: Entry) -> Hit | None:
+    """Return an entry as a hit, or None. Textual's own highlighting would read a note's `[/]` as markup."""
     matcher = provider.matcher(query)
     score, offsets = matcher.fuzzy_search.match(query, entry.label)
     label = Content(entry.label)
-    for at in offsets:
-        label = label.stylize(matcher.match_style, at, at + 1)
+    for offset in offsets:
+        label = label.stylize(matcher.match_style, offset, offset + 1)
     return Hit(score, label, entry.go, text=entry.label, help=entry.help) if score > 0 else None

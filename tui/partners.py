@@ -1,4 +1,4 @@
-"""What a sample can be compared with."""
+"""The samples that a sample can be compared with."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dumptui.tui import columns
 
 
 class Partner(NamedTuple):
-    """A sample to compare another one with, and what it is to that one."""
+    """A sample to compare another one with, and its role for that one."""
 
     position: int
     role: str
 
 
 def partners(group: Group | None, position: int, order: Sequence[int]) -> list[Partner]:
-    """The other members of a sample's group, the best first, and what stands beside it in the `order` of the table."""
+    """Return the other samples of a sample's group, the best first, and its neighbours in the `order` of the table."""
     found = [Partner(at, role(group, at)) for at in group.members if at != position] if group is not None else []
     known = {position, *(one.position for one in found)}
     return found + [one for one in neighbours(position, order) if one.position not in known]
@@ -27,24 +27,24 @@ def partners(group: Group | None, position: int, order: Sequence[int]) -> list[P
 
 def neighbours(position: int, order: Sequence[int]) -> Iterator[Partner]:
     if position in order:
-        at = order.index(position)
-        yield from (Partner(one, "previous in the table") for one in order[max(0, at - 1) : at])
-        yield from (Partner(one, "next in the table") for one in order[at + 1 : at + 2])
+        row = order.index(position)
+        yield from (Partner(neighbour, "previous in the table") for neighbour in order[max(0, row - 1) : row])
+        yield from (Partner(neighbour, "next in the table") for neighbour in order[row + 1 : row + 2])
 
 
 def role(group: Group, position: int) -> str:
-    """What a member is of its group; where all rewards are equal none is the best."""
+    """Return the role of a sample in its group; where all rewards are equal, none is the best."""
     roles = {} if group.spread else {group.median: "median", group.best: "best", group.worst: "worst"}
     return roles.get(position, "")
 
 
-def first_choice(found: Sequence[Partner]) -> Partner | None:
-    """The best of the group, or the worst for the best one itself."""
-    by_role = {one.role: one for one in reversed(found)}
+def first_choice(candidates: Sequence[Partner]) -> Partner | None:
+    """Return the best of the group, or for the best one itself the worst."""
+    by_role = {partner.role: partner for partner in reversed(candidates)}
     ranked = (by_role.get(word) for word in ("best", "worst"))
-    return next((one for one in ranked if one is not None), found[0] if found else None)
+    return next((partner for partner in ranked if partner is not None), candidates[0] if candidates else None)
 
 
-def choice_text(record: Record, one: Partner) -> str:
+def choice_text(record: Record, partner: Partner) -> str:
     reward = columns.reward(record["compared_reward"])
-    return f"{visible(str(record['label'])):>8}  reward {reward:>6}  len {record['response_length']:>6}  {one.role}"
+    return f"{visible(str(record['label'])):>8}  reward {reward:>6}  len {record['response_length']:>6}  {partner.role}"

@@ -1,4 +1,4 @@
-"""A place in a run: where somebody was, and can go back to."""
+"""A place in a run: what was on screen, and can be opened again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`sample` is Sample.index and which of those where it repeats; `token` counts from the start of the prompt."""
+    """A place in a run: `sample` is Sample.index and the occurrence; `token` counts from the start of the prompt."""
 
     key: StepKey
     pane: str = "rollout"
@@ -39,7 +39,7 @@ class Place:
 
     @classmethod
     def from_json(cls, value: object) -> Place | None:
-        """None for what isn't one: it was kept in a file, where anything may stand."""
+        """Return a place, or None if the value, which comes from a file, is not one."""
         match value:
             case {"step": int(step), "evaluation": bool(on_eval), "pane": str(pane), "sample": sample, "token": token}:
                 at = token if isinstance(token, int) else None
@@ -58,8 +58,8 @@ def sample_label(index: int | None, occurrence: int) -> str:
     return f"{'?' if index is None else index}" + (f".{occurrence}" if occurrence else "")
 
 
-def here(app: DumpTui) -> Place:
-    """What is on screen. While the steps are gone through, no sample of them is meant."""
+def current_place(app: DumpTui) -> Place:
+    """Return the place on screen. While the cursor is among the steps, it has no sample."""
     position = None if app.pane == "rollout" and not app.rollout.has_class("-samples") else app.rollout.current
     if app.loaded is None or position is None:
         return Place(app.wanted, app.pane)

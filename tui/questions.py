@@ -1,4 +1,4 @@
-"""What is asked of a person about steps and samples: on the line at the bottom, or as a choice."""
+"""The questions to a person about steps and samples: at the bottom of the screen, or as a choice."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ TOKENS_HINT = "regular expression, also across tokens; start with (?i) to ignore
 _STEP = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECASE)
 
 
-async def polars_there() -> None:
-    """Import polars, which takes 0.2 s, beside the event loop. Raises DumpError where it can't be had."""
+async def import_polars() -> None:
+    """Import polars, which takes 0.2 s, without blocking the event loop. Raise DumpError where it can't be loaded."""
     if "polars" not in sys.modules:
         need_polars("polars")
         await aside(__import__, "polars")
 
 
 def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) -> Ask:
-    """`rows` are those of the samples table of core."""
+    """Return the question for a filter; `rows` are those of the samples table of core."""
 
     async def check(text: str) -> str:
-        await polars_there()
+        await import_polars()
         return f"{len(Arrangement(where=text).select(rows))} of {count(len(rows), 'sample')}"
 
     labels = {name: label for label, name in LABELS.items() if label != name}
@@ -52,8 +52,8 @@ def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str =
     async def check(text: str) -> str:
         from dumptui.core.search import check_pattern
 
-        await polars_there()
-        await aside(check_pattern, text)  # one that is too large takes 0.7 s
+        await import_polars()
+        await aside(check_pattern, text)  # too large a pattern takes 0.7 s
         return hint
 
     return Ask(title, check, value=value, hint=hint, history=history)
@@ -63,24 +63,28 @@ def ask_step(keys: Sequence[StepKey], current: StepKey) -> Ask:
     async def check(text: str) -> str:
         key = read_step(text, current.evaluation)
         if key not in keys:
-            raise DumpError("step", f"there is no {key}; the run has {there(keys, key.evaluation)}")
+            raise DumpError("step", f"there is no {key}; the run has {step_range(keys, key.evaluation)}")
         return str(key)
 
     both = [
-        there(keys, evaluation) for evaluation in (False, True) if any(key.evaluation is evaluation for key in keys)
+        step_range(keys, evaluation)
+        for evaluation in (False, True)
+        if any(key.evaluation is evaluation for key in keys)
     ]
     return Ask(f"go from {current} to", check, hint=" · ".join(both))
 
 
-def there(keys: Sequence[StepKey], evaluation: bool) -> str:
-    """Such as "steps 0 to 23", "evals 0 to 16"."""
+def step_range(keys: Sequence[StepKey], evaluation: bool) -> str:
+    """Return a range in words, such as "steps 0 to 23" or "evals 0 to 16"."""
     numbers = [key.step for key in keys if key.evaluation == evaluation]
     kind = "eval" if evaluation else "step"
     return f"{kind}s {min(numbers)} to {max(numbers)}" if numbers else f"no {kind}s"
 
 
 def read_step(text: str, evaluation: bool) -> StepKey:
-    """A number, of an eval or a train step as `evaluation` says unless the text says it. Raises DumpError."""
+    """Return the step of a text such as "12" or "eval 8"; `evaluation` applies where only a number is given. Raises
+    DumpError.
+    """
     match = _STEP.fullmatch(text)
     if match is None:
         raise DumpError("step", "type a step number, such as 12, or an eval, such as eval 8")
@@ -98,7 +102,7 @@ def choose_sort(shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
 
 
 def pick_columns(table: str, shown: columns.Shown) -> Pick:
-    """`table` is "samples" or "steps"; its first column is always there."""
+    """Return the choice of the columns of "samples" or "steps"; the first column is always shown."""
     fields = FIELDS[table]
     picked = [field.key for field in columns.chosen_fields(fields, shown)]
     return Pick(f"columns of the {table}", [described(field) for field in fields[1:]], picked)
@@ -109,11 +113,11 @@ def described(field: columns.Field) -> tuple[str, str]:
 
 
 def reward_names(samples: Sequence[Sample]) -> list[str]:
-    """The entries of rewards that are dicts."""
+    """Return the entries of rewards that are dicts."""
     rewards = [sample.reward for sample in samples if isinstance(sample.reward, Mapping)]
-    return list(dict.fromkeys(str(name) for reward in rewards for name in reward))
+    return list(dict.fromkeys(str(entry) for reward in rewards for entry in reward))
 
 
 def choose_reward_key(names: Sequence[str]) -> Choose:
-    """The answer is the place of the name, as names may be anything."""
-    return Choose("use as reward", [(str(at), visible(name)) for at, name in enumerate(names)])
+    """Return the choice of the reward entry; the answer is its position, since names may be any text."""
+    return Choose("use as reward", [(str(position), visible(name)) for position, name in enumerate(names)])

@@ -84,5 +84,5 @@ class Scan:
         except Abandoned:  # something was asked: this step is read again after it
             self._waiting.appendleft(key)
         except Exception as error:  # a defect or no memory: it costs the row
-            self._give(key, self._steps.unreadable(key, DumpError(str(key), unexpected(error))), False)
+            self._give(key, self._steps.unreadable(key, DumpError(str(key), unexpected(error))), False, reward_key)
         self._thread.soon(self._next)

@@ -1,4 +1,4 @@
-"""The axes of a plot: what they span, which part of it is looked at, and the labels of their ends."""
+"""The axes of a plot: their ranges, zooming and panning, and the labels of their ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOTS_X, DOTS_Y = 2, 4  # braille dots of a cell
 
 
 class View(NamedTuple):
-    """What the axes span; a y axis without a finite value spans nothing."""
+    """The ranges of the axes; the range of a y axis without a finite value is None."""
 
     x: Range
     left: Range | None
@@ -23,23 +23,23 @@ class View(NamedTuple):
 
 
 def zoomed(view: Range, full: Range, factor: float, about: float, closest: float) -> Range | None:
-    """The part `factor` times as wide with `about` where it was; None where that is all of `full`."""
+    """Return `view` scaled by `factor` around `about`, clamped to `full`; None where the result covers `full`."""
     width = max((view[1] - view[0]) * factor, closest)
     share = min(max((about - view[0]) / (view[1] - view[0]), 0.0), 1.0)
     return moved((about - share * width, about + (1 - share) * width), full)
 
 
-def moved(wanted: Range, full: Range) -> Range | None:
-    """`wanted` shifted into `full`; None where it is as wide."""
-    width = wanted[1] - wanted[0]
+def moved(part: Range, full: Range) -> Range | None:
+    """Return `part` shifted into `full`; None where it is at least as wide as `full`."""
+    width = part[1] - part[0]
     if width >= full[1] - full[0]:
         return None
-    low = min(max(wanted[0], full[0]), full[1] - width)
+    low = min(max(part[0], full[0]), full[1] - width)
     return low, low + width
 
 
 def y_labels(ends: Range | None, rows: int) -> dict[int, str]:
-    """The labels of a y axis by row: its ends, and 0 where there is a row for it."""
+    """Return the labels of a y axis by row: its two ends, and 0 if there is a row left for it."""
     if ends is None:
         return {}
     low, high = format_ends(*ends)
@@ -51,7 +51,7 @@ def y_labels(ends: Range | None, rows: int) -> dict[int, str]:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """A number for a label: whole ones below ten million in full, others to `digits` significant digits."""
+    """Return a number as a label: whole numbers below ten million in full, others to `digits` significant digits."""
     if abs(value) < 1e7 and value == int(value):
         return str(int(value))
     if 1e4 <= abs(value) < 1e6 and digits < 6:
@@ -61,7 +61,7 @@ def format_number(value: float, digits: int = 4) -> str:
 
 
 def format_ends(low: float, high: float) -> tuple[str, str]:
-    """Both ends of an axis, with as many digits as it takes to tell them apart."""
+    """Return both ends of an axis as text, with enough digits to distinguish them."""
     for digits in range(4, 17):
         ends = format_number(low, digits), format_number(high, digits)
         if ends[0] != ends[1]:
@@ -70,21 +70,21 @@ def format_ends(low: float, high: float) -> tuple[str, str]:
 
 
 def spanned(values: npt.ArrayLike, pad: float | None = None) -> Range | None:
-    """The finite range of `values`, widened by `pad` or by half if it is a single value; None without any."""
-    seen = np.asarray(values, float)
-    seen = seen[np.isfinite(seen)]
-    if not seen.size:
+    """Return the finite range of `values`, a single value widened by `pad` or by half; None if none is finite."""
+    finite = np.asarray(values, float)
+    finite = finite[np.isfinite(finite)]
+    if not finite.size:
         return None
-    low, high = float(seen.min()), float(seen.max())
+    low, high = float(finite.min()), float(finite.max())
     if low < high:
         return low, high
     pad = pad or abs(low) / 2 or 1.0
-    most = sys.float_info.max
-    return max(low - pad, -most), min(high + pad, most)
+    largest = sys.float_info.max
+    return max(low - pad, -largest), min(high + pad, largest)
 
 
 def scale(values: npt.ArrayLike, ends: Range, dots: int) -> Floats:
-    """Where `values` fall on an axis of `dots` dots: 0 at its start, `dots - 1` at its end."""
+    """Return the positions of `values` on an axis of `dots` dots: 0 at its start, `dots - 1` at its end."""
     low, high = ends
     # a range from -1e308 to 1e308 overflows unless halved; one of 1e-323 vanishes if it is
     half = 1.0 if np.isfinite(high - low) else 0.5

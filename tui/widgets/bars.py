@@ -17,7 +17,7 @@ EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 class Bars(Widget):
-    """Counts from one end to another; a bin that holds anything is never blank."""
+    """A histogram whose bins never look empty when they hold a value."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {"bars--axis"}
@@ -39,7 +39,7 @@ class Bars(Widget):
         self._label = ""
 
     def show(self, counts: Sequence[int], ends: tuple[float, float], label: str) -> None:
-        """`label` stands between the ends, and alone where there are no counts."""
+        """Show `counts` with `label` between the ends of the axis; without counts, show only the label."""
         self._counts, self._ends, self._label = tuple(counts), ends, visible(label)
         self.refresh()
 
@@ -53,7 +53,7 @@ class Bars(Widget):
 
 
 def bars(counts: Sequence[int], width: int, height: int) -> list[str]:
-    """Rows from the top, `height` of them; the bins are stretched or joined to fill `width`."""
+    """Return `height` rows of bar characters from the top; bins are stretched or merged to fill `width`."""
     if height < 1 or width < 1:
         return []
     edges = np.linspace(0, len(counts), width + 1)

@@ -1,4 +1,4 @@
-"""Two texts beside each other, or one under the other where that is too narrow."""
+"""Two texts side by side, or one below the other on a narrow screen."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from dumptui.core.text import centred, clip
 from dumptui.tui.widgets.facing import NOTHING, Row, lay_out
 from dumptui.tui.widgets.wheel import Wheel
 
-WIDE = 90  # cells from which both texts stand side by side
-CHUNK = 1500  # rows laid out at a time: 100,000 items take 0.1 s in all
+WIDE = 90  # cells from which the texts are shown side by side
+CHUNK = 1500  # rows laid out at a time: all rows of 100,000 items take 0.1 s
 GUTTER = 2
 SEPARATOR = " │ "
 
 
 class Beside(Wheel, can_focus=True, inherit_bindings=False):
-    """Two texts: what both have is muted, what differs is not, and the first items of the current difference are
-    marked. One under the other, `-` stands before the left text and `+` before the right one.
+    """Two compared texts: equal parts are muted, differences are not, and the first items of the current difference are
+    marked. In the stacked form `-` stands before the left text and `+` before the right one.
     """
 
     ALLOW_SELECT = False
@@ -88,10 +88,10 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
         self._strips: LRUCache[int, Strip] = LRUCache(256)
 
     def show(self, shown: Comparison | None) -> None:
-        """Compare two texts, the first difference being the current one."""
+        """Show a comparison, with its first difference as the current one."""
         self._shown = shown
         stretches = () if shown is None else shown.difference.stretches
-        self._differences = [one for one in stretches if not one.same]
+        self._differences = [stretch for stretch in stretches if not stretch.same]
         self._differs = differing(stretches, "left"), differing(stretches, "right")
         self.set_reactive(Beside.cursor, 0)
         self._lay_out()
@@ -109,7 +109,7 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
 
     @property
     def _column(self) -> int:
-        """Cells of one of the texts."""
+        """The width of one text in cells."""
         room = self._width - GUTTER
         return max(1, room if self._stacked else (room - len(SEPARATOR)) // 2)
 
@@ -122,7 +122,7 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def _lay_out_more(self, coming: Iterator[Row]) -> None:
-        """The first rows are there at once, the others between one key and the next."""
+        """Lay out the next rows: the first ones at once, the others between two keys."""
         if coming is self._coming:
             more = list(islice(coming, CHUNK))
             self._rows += more
@@ -138,15 +138,15 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         if not self._rows:
-            empty = "" if self._differences else self.empty  # until it is laid out, which takes a known width
+            empty = "" if self._differences else self.empty  # blank until the rows are laid out, which needs the width
             line = centred(empty, self._width, self.scrollable_content_region.height)[y]
             return Strip([Segment(line, self.rich_style)], self._width)
-        at = y + self.scroll_offset.y
-        if at >= len(self._rows):
+        row = y + self.scroll_offset.y
+        if row >= len(self._rows):
             return Strip.blank(self._width, self.rich_style)
-        strip = self._strips.get(at)
+        strip = self._strips.get(row)
         if strip is None:
-            strip = self._strips[at] = self._line(self._rows[at])
+            strip = self._strips[row] = self._line(self._rows[row])
         return strip
 
     def _line(self, row: Row) -> Strip:
@@ -165,22 +165,22 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
         return Strip(segments).adjust_cell_length(self._width, self.rich_style).simplify()
 
     def _text(self, part: slice, number: int) -> list[Segment]:
-        """A line of the left (0) or right (1) text."""
+        """Return a line of the left (0) or right (1) text as segments."""
         if self._shown is None or part.start == part.stop:
             return []
         texts = (self._shown.left, self._shown.right)[number].texts
         styles = (self.get_component_rich_style("beside--same"), self.rich_style)
         marked = self._marked(number)
-        found = []
-        for at in range(part.start, part.stop):
-            style = styles[self._differs[number][at]]
-            if at == marked:
+        segments = []
+        for item in range(part.start, part.stop):
+            style = styles[self._differs[number][item]]
+            if item == marked:
                 style += self.get_component_rich_style("beside--cursor", partial=True)
-            found.append(Segment(clip(texts[at], self._column), style))
-        return found
+            segments.append(Segment(clip(texts[item], self._column), style))
+        return segments
 
     def _marked(self, number: int) -> int | None:
-        """The first item of the current difference in one of the texts, if it has any there."""
+        """Return the index of the current difference's first item in a text; None if it has none there."""
         if not self._differences:
             return None
         current = self._differences[self.cursor]
@@ -199,7 +199,7 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved(self))
 
     def _reveal(self) -> None:
-        """Bring the current difference to the upper third if it is off the screen."""
+        """Scroll the current difference to the upper third of the screen, if it is off screen."""
         height = self.scrollable_content_region.height
         row = self._row_of(self.cursor)
         if height and row is not None and not self.scroll_offset.y <= row < self.scroll_offset.y + height:
@@ -209,13 +209,13 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
         if not self._differences:
             return None
         _, left, right = self._differences[index]
-        holds = (
-            at
-            for at, row in enumerate(self._rows)
+        numbers = (
+            number
+            for number, row in enumerate(self._rows)
             if not row.folded
             and (row.left.start <= left.start < row.left.stop or row.right.start <= right.start < row.right.stop)
         )
-        return next(holds, None)
+        return next(numbers, None)
 
     def action_next(self, by: int) -> None:
         self.cursor += by
@@ -244,10 +244,10 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
 
 
 def differing(stretches: Sequence[Stretch], name: Literal["left", "right"]) -> bytearray:
-    """1 for each item of a text that differs, 0 for the others."""
-    parts: list[slice] = [getattr(one, name) for one in stretches]
-    found = bytearray(parts[-1].stop if parts else 0)
-    for one, part in zip(stretches, parts, strict=True):
-        if not one.same:
-            found[part] = b"\1" * (part.stop - part.start)
-    return found
+    """Return 1 for each item of a text that differs, 0 for each other item."""
+    parts: list[slice] = [getattr(stretch, name) for stretch in stretches]
+    flags = bytearray(parts[-1].stop if parts else 0)
+    for stretch, part in zip(stretches, parts, strict=True):
+        if not stretch.same:
+            flags[part] = b"\1" * (part.stop - part.start)
+    return flags

@@ -1,4 +1,4 @@
-"""What a column of blocks is made of."""
+"""The parts of a column of blocks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from textual.strip import Strip
 from dumptui.core.wrapping import Lines
 
 RULE = "│ "
-"""Before each row of a passage that has a label, so that its end is seen without colour."""
+"""Drawn before each row of a labelled passage, so that its end is visible without colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Text under a label of its own, if that is not empty; `kind` says how it looks."""
+    """A text under an optional label; `kind` names its style."""
 
     kind: str
     label: str
@@ -25,9 +25,9 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A title, what is said beside it, and the passages under it. Every text has been through `visible`.
+    """A title, a note to the right of the title, and the passages below. Every text has been through `visible`.
 
-    `lead` stands behind the title while the block is not folded: what the text under it begins with.
+    `lead` is shown after the title while the block is unfolded: the first words of the text below.
     """
 
     kind: str
@@ -39,13 +39,13 @@ class Block:
 
     @property
     def first_words(self) -> str:
-        """The first line that says something: of JSON not its bracket."""
+        """The first line that has a letter or digit; in JSON, not its bracket."""
         lines = (line for passage in self.passages for line in passage.text.lines)
         return next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
 
 
 class Hit(NamedTuple):
-    """A line of a passage of a block."""
+    """The place of a matching line: block, passage and line, each counted from 0."""
 
     block: int
     passage: int
@@ -53,7 +53,7 @@ class Hit(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One row of a block: what it is ("head", "label", "text", "more" or "blank"), of which passage, and its text."""
+    """One row of a block: its role ("head", "label", "text", "more" or "blank"), its passage and its text."""
 
     what: str
     passage: int = 0

@@ -1,4 +1,4 @@
-"""How a row of a block looks: the strip that stands for it on the screen."""
+"""The look of a block's rows: the strip drawn for each."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dumptui.core.text import cell_width, clip
 from dumptui.tui.widgets.block import RULE, Block, Row
 
 INDENT = 2
-"""Cells before a row, the first of which shows the current block."""
+"""Cells before a row; the first one marks the current block."""
 
 
 class BlockLook:
-    """Draws rows in the styles of a widget."""
+    """A painter of rows in the styles of a widget."""
 
     def __init__(self, find_style: Callable[[str], Style]) -> None:
-        """`find_style` gives the style of a component; "" is that of the widget itself."""
+        """`find_style` returns the style of a component; "" is the style of the widget itself."""
         self._find_style = find_style
         self._styles: dict[str, Style] = {}
 
     def forget(self) -> None:
-        """The theme is another one."""
+        """Drop the cached styles, after a change of theme."""
         self._styles.clear()
 
     def style(self, name: str) -> Style:
@@ -36,7 +36,7 @@ class BlockLook:
     def strip(
         self, block: Block, row: Row, columns: int, *, current: bool, folded: bool, pattern: re.Pattern[str] | None
     ) -> Strip:
-        """A row in `columns` cells, what the pattern finds in it marked."""
+        """Return a row in `columns` cells, with the matches of `pattern` marked."""
         plain, width = self.style(""), columns - INDENT
         segments = [Segment(("▌" if current else " ") + " " * (INDENT - 1), self.style("bar") if current else plain)]
         if row.strip is not None:
@@ -50,12 +50,12 @@ class BlockLook:
         return Strip(segments).adjust_cell_length(columns, plain).simplify()
 
     def _marked(self, text: str, style: Style, pattern: re.Pattern[str] | None) -> Iterator[Segment]:
-        at = 0
-        for found in pattern.finditer(text) if pattern is not None else ():
-            yield Segment(text[at : found.start()], style)
-            yield Segment(found[0], style + self.style("mark"))
-            at = found.end()
-        yield Segment(text[at:], style)
+        start = 0
+        for match in pattern.finditer(text) if pattern is not None else ():
+            yield Segment(text[start : match.start()], style)
+            yield Segment(match[0], style + self.style("mark"))
+            start = match.end()
+        yield Segment(text[start:], style)
 
     def _row_style(self, block: Block, row: Row) -> Style:
         if row.what in ("label", "more"):
@@ -67,7 +67,7 @@ class BlockLook:
         yield Segment(title, self.style(block.kind) + Style(bold=True))
         room = width - cell_width(title)
         aside = clip(f"  {block.aside}", room) if block.aside else ""
-        words = block.first_words if folded else block.lead
-        words = clip(f"  {words}", room - cell_width(aside)) if words else ""
-        yield Segment(words, self.style("muted"))
-        yield Segment(" " * (room - cell_width(words) - cell_width(aside)) + aside, self.style("muted"))
+        preview = block.first_words if folded else block.lead
+        preview = clip(f"  {preview}", room - cell_width(aside)) if preview else ""
+        yield Segment(preview, self.style("muted"))
+        yield Segment(" " * (room - cell_width(preview) - cell_width(aside)) + aside, self.style("muted"))

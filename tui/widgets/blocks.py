@@ -30,12 +30,12 @@ SEARCH_HINT = "ignores case; leave empty to clear"
 
 
 class Blocks(Wheel, can_focus=True, inherit_bindings=False):
-    """Blocks one under the other, one of them current.
+    """A column of blocks, one of them current.
 
     | what | looks |
     | --- | --- |
     | current block | a bar at its left |
-    | folded block | `▸`, its first words behind the title |
+    | folded block | `▸`, its first words after the title |
     | cut passage | its first rows and `… 120 more lines` |
     | thinking | dim italic, labelled |
     """
@@ -87,11 +87,11 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     """
 
     current: reactive[int] = reactive(0, repaint=False, init=False)
-    """The block that keys act on; 0 when there is none."""
+    """The index of the block that keys act on; 0 without blocks."""
 
     @dataclass
     class Moved(Message):
-        """Another block is current."""
+        """Posted when another block becomes current."""
 
         blocks: Blocks
 
@@ -115,8 +115,8 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         return self._folds.blocks
 
     def show(self, blocks: Sequence[Block], current: int = 0, *, same: bool = False, full: bool = False) -> None:
-        """Show other blocks; the `same` ones, of which there may be more at the end, keep what is folded. What is long
-        is cut, but in `full`.
+        """Show other blocks. With `same`, they are the blocks on screen, perhaps with more at the end, and keep their
+        folding. Long passages are cut unless `full`.
         """
         self._folds.show(blocks, same=same, full=full)
         self._sought.look_through(blocks)
@@ -127,7 +127,9 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         self._reveal()
 
     def draw(self, block: int, passages: Mapping[int, Sequence[Strip]]) -> None:
-        """Show passages of a block by strips of `text_width` cells instead of their text, all others of it as text."""
+        """Show passages of a block as strips of `text_width` cells instead of text; its other passages are shown as
+        text.
+        """
         with self._in_place():
             self._folds.draw(block, passages)
 
@@ -151,7 +153,9 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
-        """Around folding: the title of the current block stays where it is on the screen."""
+        """Keep the title of the current block on its screen line while blocks are folded or unfolded inside the
+        context.
+        """
         above = self._top - self.scroll_offset.y
         yield
         self._place()
@@ -184,8 +188,8 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
             strip = self._strips[key] = self._strip(*self._folds.row(line))
         return strip
 
-    def _strip(self, at: int, row: Row) -> Strip:
-        block, is_current, is_folded = self.blocks[at], at == self.current, self._folds.is_folded(at)
+    def _strip(self, index: int, row: Row) -> Strip:
+        block, is_current, is_folded = self.blocks[index], index == self.current, self._folds.is_folded(index)
         pattern = self._sought.pattern
         return self._look.strip(block, row, self._columns, current=is_current, folded=is_folded, pattern=pattern)
 
@@ -214,7 +218,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved(self))
 
     def _reveal(self) -> None:
-        """Bring the current block on screen: all of it where it fits, else its beginning."""
+        """Scroll the current block into view: all of it if it fits, else its beginning."""
         if not self.blocks:
             return
         height, start, page = self._folds.height(self.current), self.scroll_offset.y, self._page
@@ -231,9 +235,9 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         self.go_to(self.current + by)
 
     def action_page(self, pages: float) -> None:
-        """Scroll; where the current block left the screen, the one at the top becomes it, at an end the last there."""
         if not self.blocks:
             return
+        # The current block follows when it leaves the screen; at the end of the column the last one becomes current.
         end = max(0, self._folds.starts[-1] - self._page)
         top = max(0, min(self.scroll_offset.y + int(self._page * pages), end))
         self._scroll(top)
@@ -251,8 +255,8 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
                 self._folds.step(self.current, by)
 
     def action_turn(self) -> None:
-        """Folded, then its beginning, then all of it, then folded again."""
         if self.blocks:
+            # folded, then its beginning, then all of it, then folded again
             full = self._folds.level(self.current) == FULL
             with self._in_place():
                 self._folds.step(self.current, -FULL if full else 1)
@@ -270,15 +274,15 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
                 self.search(text)
 
         async def check(text: str) -> str:
-            found = await aside(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
-            return f"{found:,} line{'s' * (found != 1)}" if found else "no match"
+            count = await aside(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
+            return f"{count:,} line{'s' * (count != 1)}" if count else "no match"
 
         if self.blocks:
             ask = Ask("search for a text", check, value=self._sought.text, hint=SEARCH_HINT)
             self.app.push_screen(ask, answered)
 
     def search(self, text: str) -> None:
-        """Mark a text wherever it stands and go to where it comes next; "" ends that."""
+        """Mark every occurrence of a text and go to the next one; "" clears the search."""
         self._sought.begin(text, self.blocks, self.current)
         self._strips.clear()
         self.refresh()

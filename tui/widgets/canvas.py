@@ -1,4 +1,4 @@
-"""Series drawn into braille characters. The only module that knows plotext."""
+"""Series drawn into braille characters. No other module uses plotext."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BRAILLE_BITS = np.array([[0x40, 0x80], [0x04, 0x20], [0x02, 0x10], [0x01, 0x08]]
 
 
 class Series(NamedTuple):
-    """Points to draw; a `y` that is not finite is a gap. `component` is the colour, "first" or "second"."""
+    """Points to draw; a `y` that is not finite is a gap. `component` names the colour, "first" or "second"."""
 
     name: str
     x: npt.NDArray[Any]
@@ -25,37 +25,37 @@ class Series(NamedTuple):
     component: str = "first"
     style: Literal["line", "dots"] = "line"
     axis: Literal["left", "right"] = "left"
-    """The y axis that it is drawn against."""
+    """The y axis of the series."""
     marker: str = ""
-    """A character to draw a dot as, one a cell, in place of braille."""
+    """A character drawn for each dot, one per cell, instead of braille."""
 
 
 def thin(position: Floats, y: Floats) -> Ints:
-    """Which points to draw, in order: the lowest and the highest of each dot column, and one of each gap.
+    """Return the indices of the points to draw, in order: the lowest and highest of each dot column, and one per gap.
 
-    `position` counts dot columns and ascends. A gap narrower than a column can't be seen and is not kept.
+    `position` is in dot columns and ascends. A gap narrower than a column would be invisible and is dropped.
     """
     finite = np.flatnonzero(np.isfinite(y))
     if not finite.size:
         return finite
-    value, at = y[finite], position[finite]
-    column = np.floor(at + 0.5)
+    value, places = y[finite], position[finite]
+    column = np.floor(places + 0.5)
     starts = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
-    kept = [finite[_first(value, starts, extreme)] for extreme in (np.minimum, np.maximum)]
-    gap = (np.diff(finite) > 1) & (np.diff(at) >= 1)
-    return np.unique(np.concatenate([*kept, finite[:-1][gap] + 1]))
+    extremes = [finite[_first(value, starts, extreme)] for extreme in (np.minimum, np.maximum)]
+    gap = (np.diff(finite) > 1) & (np.diff(places) >= 1)
+    return np.unique(np.concatenate([*extremes, finite[:-1][gap] + 1]))
 
 
 def _first(value: Floats, starts: Ints, extreme: np.ufunc) -> Ints:
-    """In each group that begins at `starts`, the first index that holds its extreme."""
+    """Return the first index that holds the extreme of each group; groups begin at `starts`."""
     groups = np.diff(starts, append=len(value))
-    found = value == np.repeat(extreme.reduceat(value, starts), groups)
-    index = np.where(found, np.arange(len(value)), len(value))
+    is_extreme = value == np.repeat(extreme.reduceat(value, starts), groups)
+    index = np.where(is_extreme, np.arange(len(value)), len(value))
     return np.asarray(np.minimum.reduceat(index, starts))
 
 
 def window(x: Floats, y: Floats, ends: Range) -> tuple[Floats, Floats]:
-    """The points of a line within `ends`, and where the line enters and leaves."""
+    """Return the points of a line within `ends`, with the points where the line enters and leaves."""
     low, high = ends
     start, stop = int(np.searchsorted(x, low, "left")), int(np.searchsorted(x, high, "right"))
     inner = slice(start, stop)
@@ -68,8 +68,8 @@ def window(x: Floats, y: Floats, ends: Range) -> tuple[Floats, Floats]:
 
 
 def _inside(x: Floats, y: Floats, ends: Range) -> tuple[Floats, Floats]:
-    seen = (x >= ends[0]) & (x <= ends[1])
-    return x[seen], y[seen]
+    inside = (x >= ends[0]) & (x <= ends[1])
+    return x[inside], y[inside]
 
 
 def _between(x: Floats, y: Floats, index: int, at: float) -> Floats:
@@ -78,7 +78,7 @@ def _between(x: Floats, y: Floats, index: int, at: float) -> Floats:
 
 
 def stroke(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The dots of the lines between points given in whole dots, and of the points; a NaN breaks the line."""
+    """Return the dots of the points and of the lines between them, all in whole dots; a NaN breaks the line."""
     known = np.isfinite(y)
     start = np.flatnonzero(known[:-1] & known[1:])
     dx, dy = x[start + 1] - x[start], y[start + 1] - y[start]
@@ -91,7 +91,7 @@ def stroke(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def dots_of(series: Series, view: View, columns: int, rows: int) -> tuple[Floats, Floats]:
-    """The dots that a series lights on a canvas, counted from its lower left."""
+    """Return the dots that a series lights on a canvas, counted from its lower left."""
     ends = view.left if series.axis == "left" else view.right
     if ends is None:
         return np.empty(0), np.empty(0)
@@ -107,12 +107,12 @@ def dots_of(series: Series, view: View, columns: int, rows: int) -> tuple[Floats
     column = np.floor(position + 0.5)
     if not line:
         return column[np.isfinite(y)], height[np.isfinite(y)]
-    kept = thin(position, y)
-    return stroke(column[kept], height[kept])
+    drawn = thin(position, y)
+    return stroke(column[drawn], height[drawn])
 
 
 def braille(across: Floats, up: Floats, columns: int, rows: int) -> npt.NDArray[np.uint8]:
-    """The dots of each cell as the bits of its braille character, rows from the bottom."""
+    """Return the dots of each cell as the bits of its braille character, rows from the bottom."""
     lit = np.zeros((rows * DOTS_Y, columns * DOTS_X), np.uint8)
     lit[up.astype(np.intp), across.astype(np.intp)] = 1
     cells = lit.reshape(rows, DOTS_Y, columns, DOTS_X) * BRAILLE_BITS[:, None, :]
@@ -121,17 +121,17 @@ def braille(across: Floats, up: Floats, columns: int, rows: int) -> npt.NDArray[
 
 @cache
 def figure_class() -> Callable[[], Any] | None:
-    """plotext's figure, private but the only one that shares no state with another; None without plotext."""
+    """Return plotext's private figure class, whose instances share no state; None without plotext."""
     try:
         from plotext._figure import _figure_class
     except ImportError:
         return None
-    found: Callable[[], Any] = _figure_class
-    return found
+    figure: Callable[[], Any] = _figure_class
+    return figure
 
 
 class Canvas(NamedTuple):
-    """Characters by row from the top, and for each the number of its series, -1 where nothing is drawn."""
+    """Characters by row from the top, and for each the number of its series, -1 for an empty cell."""
 
     chars: list[list[str]]
     owners: list[list[int]]
@@ -142,9 +142,9 @@ def nothing(columns: int, rows: int) -> Canvas:
 
 
 def rasterise(series: Sequence[Series], view: View, columns: int, rows: int) -> Canvas:
-    """The series in braille; of two in one cell the first is seen.
+    """Return the series in braille; where two share a cell, the first one is drawn.
 
-    plotext gets a finished character a cell: its own braille takes 10 µs a dot, 100 ms for noise that fills a
+    plotext gets a finished character per cell: its own braille takes 10 µs per dot, 100 ms for noise that fills a
     canvas of 115 x 11, against 10 ms.
     """
     if not columns or (make := figure_class()) is None:
@@ -157,11 +157,11 @@ def rasterise(series: Sequence[Series], view: View, columns: int, rows: int) -> 
     figure.yfrequency(0)
     figure.xlim(0, max(1, columns - 1))
     figure.ylim(0, max(1, rows - 1))
-    for number, one in reversed(list(enumerate(series))):
-        bits = braille(*dots_of(one, view, columns, rows), columns, rows)
+    for number, line in reversed(list(enumerate(series))):
+        bits = braille(*dots_of(line, view, columns, rows), columns, rows)
         row, column = np.nonzero(bits)
         if row.size:
-            marker = [one.marker or chr(0x2800 + each) for each in bits[row, column].tolist()]
+            marker = [line.marker or chr(0x2800 + bit) for bit in bits[row, column].tolist()]
             figure.scatter(column.tolist(), row.tolist(), marker=marker, color=number)
     figure.build()
     matrix = figure.monitor.matrix

@@ -1,4 +1,4 @@
-"""The columns of a table: what they are, and which of them have room where."""
+"""The columns of a table, and which of them fit in its width."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Column(NamedTuple):
 
 
 class Field(NamedTuple):
-    """Where a column is drawn: its index, first cell and cells, fewer than its width if it was shortened."""
+    """The place of a drawn column: its index, first cell and width, less than its own if it was shortened."""
 
     column: int
     x: int
@@ -29,10 +29,10 @@ class Field(NamedTuple):
 
 
 def lay_out(columns: Sequence[Column], skipped: int, width: int) -> list[Field]:
-    """The columns that fit `width` cells when `skipped` are scrolled away behind the frozen first one.
+    """Return the columns that fit in `width` cells when `skipped` columns after the frozen first one are scrolled away.
 
-    Columns are shown whole or not at all, but for two cases: a column of text may be shortened down to 8
-    cells, and the first two fields are always there, or a wide column could never be reached.
+    Columns are shown whole or not at all, with two exceptions: a text column may be shortened down to 8 cells, and the
+    first two fields are always shown, or a wide column could never be reached.
     """
     fields: list[Field] = []
     x = GUTTER
@@ -51,7 +51,7 @@ def lay_out(columns: Sequence[Column], skipped: int, width: int) -> list[Field]:
 
 
 def fit(text: str, width: int, right: bool) -> str:
-    """A cell of `width` cells."""
+    """Return a text cut or padded to `width` cells."""
     text = clip(visible(text), width)
     blank = " " * (width - cell_width(text))
     return blank + text if right else text + blank

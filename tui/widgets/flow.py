@@ -1,4 +1,4 @@
-"""Tokens flowing over lines: what stands for each, how wide it is, and where lines begin."""
+"""Tokens flowing over lines: the label of each, its width, and where the lines begin."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from dumptui.core.text import cell_width, visible
 
 EMPTY_TOKEN = "◦"
 MISSING_SIGN = "∅"
-SPECIAL_QUOTES = "«»"  # what tells <|im_end|> from the same text spelled out
+SPECIAL_QUOTES = "«»"  # distinguish <|im_end|> from the same text spelled out
 
 
 def wrap(offsets: Sequence[int], breaks: Sequence[int], columns: int) -> list[int]:
-    """The first token of each line, and their number as an end mark: line i is `starts[i]:starts[i + 1]`.
+    """Return the first token of each line, with the number of tokens as an end mark: line i is `starts[i]:starts[i +
+    1]`.
 
-    A line ends after a token of `breaks`, or before the token that would make it wider than `columns`. `offsets` are
-    the cells before each token and in all.
+    A line ends after a token in `breaks`, or before the token that would make it wider than `columns`. `offsets` are
+    the cells before each token, and the total as the last entry.
     """
     starts: list[int] = []
     start, count = 0, len(offsets) - 1
@@ -33,7 +34,7 @@ def wrap(offsets: Sequence[int], breaks: Sequence[int], columns: int) -> list[in
 
 
 class _Labels(dict[str, str]):
-    """What is shown for a text that has to be made visible: many of 100,000 tokens are alike."""
+    """The labels of token texts, made once per text: many of 100,000 tokens have the same text."""
 
     def __missing__(self, text: str) -> str:
         self[text] = visible(text) or EMPTY_TOKEN
@@ -41,12 +42,12 @@ class _Labels(dict[str, str]):
 
 
 class Flow:
-    """The lines of some tokens. Making one takes 20 ms for 100,000: do it before they are shown.
+    """The lines of some tokens. Making one for 100,000 tokens takes 20 ms: do it before they are shown.
 
     Args:
-        texts: raw, one a token.
-        special: indices of tokens to stand in quotes.
-        borders: a glyph of one cell to put before a token, by index.
+        texts: the raw text of each token.
+        special: indices of the tokens shown in quotes.
+        borders: a glyph of one cell before a token, by index.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Flow:
         self._offsets = [0, *accumulate(self._widths)]
         self._columns = -1
         self.starts = [0]
-        """The first token of each line, and their number as an end mark."""
+        """The first token of each line, with the number of tokens as an end mark."""
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -78,7 +79,7 @@ class Flow:
         return len(self.starts) - 1
 
     def mark_missing(self, indices: Set[int]) -> None:
-        """These tokens, and no others, get the sign of what is not there."""
+        """Show the missing sign before these tokens, and before no others."""
         if indices != self.missing:
             for index in indices ^ self.missing:
                 self._widths[index] += 1 if index in indices else -1
@@ -99,14 +100,14 @@ class Flow:
         return bisect_right(self.starts, index, 0, self.lines) - 1
 
     def bounds(self, line: int) -> tuple[int, int]:
-        """The tokens [first, end) of a line."""
+        """Return the range of tokens [first, end) of a line."""
         return self.starts[line], self.starts[line + 1]
 
     def cell(self, index: int) -> int:
-        """The cell at which a token begins in its line."""
+        """Return the cell at which a token begins in its line."""
         return self._offsets[index] - self._offsets[self.starts[self.line_of(index)]]
 
     def token_at(self, line: int, x: int) -> int:
-        """The token of a line that covers cell `x`, or its last."""
+        """Return the token of a line that covers cell `x`, or the last token of the line."""
         first, end = self.bounds(line)
         return bisect_right(self._offsets, self._offsets[first] + x, first, end) - 1

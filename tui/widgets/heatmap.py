@@ -1,4 +1,4 @@
-"""The tokens of a sample with the keys and the mouse that move the cursor."""
+"""The tokens of a sample, with the keys and mouse actions that move the cursor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dumptui.tui.widgets.shaded import ShadedText
 
 
 class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
-    """Shaded text to go through token by token and line by line."""
+    """Shaded text with a cursor that moves by tokens and lines."""
 
     ALLOW_SELECT = False
 
@@ -32,7 +32,7 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
 
     @dataclass
     class Moved(Message):
-        """The cursor moved to another token."""
+        """Posted when the cursor moves to another token."""
 
         heatmap: Heatmap
 
@@ -49,10 +49,10 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
             return isinstance(message, Heatmap.Moved) and message.heatmap is self.heatmap
 
     _goal: tuple[int, int] | None = None
-    """Where the last climb ended, and the cell that it kept to."""
+    """The token where the last move by lines ended, and the cell that it aimed at."""
 
     def goto(self, index: int) -> None:
-        """Move the cursor to a token and bring it on screen, to the middle if it was off."""
+        """Move the cursor to a token and scroll it into view, to the middle if it was off screen."""
         self._goal = None
         self.cursor = index
         self.reveal()
@@ -66,11 +66,11 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
         self.cursor += tokens
 
     def action_climb(self, lines: int) -> None:
-        """Go to the token above or below; over short lines the column is kept in mind."""
+        # A short line on the way does not change the cell that is aimed at.
         if not len(self.flow):
             return
-        kept = self._goal is not None and self._goal[0] == self.cursor
-        cell = self._goal[1] if kept and self._goal is not None else self.flow.cell(self.cursor)
+        is_same = self._goal is not None and self._goal[0] == self.cursor
+        cell = self._goal[1] if is_same and self._goal is not None else self.flow.cell(self.cursor)
         line = max(0, min(self.flow.line_of(self.cursor) + lines, self.flow.lines - 1))
         self.cursor = self.flow.token_at(line, cell)
         self._goal = self.cursor, cell

@@ -1,4 +1,4 @@
-"""The keys that do something here, in one line."""
+"""The footer: the keys that work here, in one line."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dumptui.core.text import cell_width
 
 GAP = 2
 LAST = ["desk.copy", "desk.export", "app.quit", "app.help"]
-"""What stands at the end, where it is the first to go on a narrow screen, but for the very last."""
+"""The bindings shown at the end; on a narrow screen they are dropped first, except for the very last."""
 
 
 class Entry(NamedTuple):
-    """A binding as it is shown: the key to press, its name on a keyboard, and what it does."""
+    """A key as the footer shows it: the key to press, its name on a keyboard, and its action."""
 
     key: str
     face: str
@@ -31,11 +31,11 @@ class Entry(NamedTuple):
 
 
 def fitting(entries: list[Entry], width: int) -> list[Entry]:
-    """The first entries that fit in `width` cells, and always the last one, which tells of the others."""
-    kept = list(entries)
-    while len(kept) > 1 and sum(entry.width + GAP for entry in kept) - GAP > width:
-        del kept[-2]
-    return kept
+    """Return the first entries that fit in `width` cells, and always the last one, the help."""
+    shown = list(entries)
+    while len(shown) > 1 and sum(entry.width + GAP for entry in shown) - GAP > width:
+        del shown[-2]
+    return shown
 
 
 def late(binding: Binding) -> int:
@@ -43,7 +43,7 @@ def late(binding: Binding) -> int:
 
 
 class KeyLine(Widget):
-    """What Textual's footer shows, as one widget: that one makes a dozen anew whenever the focus moves."""
+    """A footer in one widget: Textual's own makes a dozen new ones whenever the focus moves."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"keys--key"}
@@ -58,7 +58,7 @@ class KeyLine(Widget):
     """
 
     def __init__(self, offer: Callable[[], Entry | None] = lambda: None) -> None:
-        """`offer` is what stands before all others, as long as it gives something."""
+        """`offer` returns an entry to show before all others, or None."""
         super().__init__()
         self._offer = offer
 
@@ -69,13 +69,14 @@ class KeyLine(Widget):
         self.refresh()
 
     def entries(self) -> list[Entry]:
-        shown = {one.binding.action: one.binding for one in self.screen.active_bindings.values() if one.binding.show}
-        found = [
+        bindings = (active.binding for active in self.screen.active_bindings.values())
+        shown = {binding.action: binding for binding in bindings if binding.show}
+        entries = [
             Entry(binding.key, self.app.get_key_display(binding), binding.description)
             for binding in sorted(shown.values(), key=late)
         ]
         offered = self._offer()
-        return fitting(found if offered is None else [offered, *found], self.size.width)
+        return fitting(entries if offered is None else [offered, *entries], self.size.width)
 
     def render(self) -> Text:
         key = self.get_component_rich_style("keys--key", partial=True)

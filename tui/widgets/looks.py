@@ -1,4 +1,4 @@
-"""What a token is drawn as: by its kind, and by how far its value is out."""
+"""The look of a token: by its kind, and by how extreme its value is."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Looks = npt.NDArray[np.int8]
 KINDS = PROMPT, TRAINED, MASKED, MISSING = range(4)
 
 SHADES = 8
-STRONG = SHADES // 2  # the level from which a sign is drawn as well: |shade| >= 0.5, rounded to a level
+STRONG = SHADES // 2  # the level from which bold or underline is added: |shade| >= 0.5, rounded to a level
 
-# A look is what a token is drawn as: -8..8 is a shade, these follow it.
+# A look is a number: -8..8 are the shades, the other looks follow.
 LOOK_PROMPT, LOOK_MASKED, LOOK_MISSING, LOOK_NO_VALUE = range(SHADES + 1, SHADES + 5)
 COMPONENTS = {LOOK_PROMPT: "prompt", LOOK_MASKED: "masked", LOOK_MISSING: "missing", LOOK_NO_VALUE: "missing"}
 _LOOK_OF_KIND = np.array([LOOK_PROMPT, 0, LOOK_MASKED, LOOK_MISSING], np.int8)
 
 
 def looks(shade: npt.NDArray[np.floating], kind: npt.NDArray[np.uint8], *, diverging: bool) -> Looks:
-    """What each token is drawn as; only trained tokens are ever shaded."""
+    """Return the look of each token; only trained tokens are shaded."""
     lowest = -1.0 if diverging else 0.0
     level = np.rint(np.clip(np.nan_to_num(shade, nan=0.0), lowest, 1.0) * SHADES).astype(np.int8)
     level[np.isnan(shade)] = LOOK_NO_VALUE
@@ -36,7 +36,7 @@ def is_shaded(look: int) -> bool:
 
 
 def shade_styles(hues: Hues, base: Color, plain: Style, *, diverging: bool) -> Iterator[tuple[int, Style]]:
-    """The style of each level: blended from `base`, the background, to a hue, or one of 16 colours."""
+    """Yield each level with its style: blended from `base`, the background, to a hue, or one of 16 colours."""
     yield 0, plain
     for level in range(-SHADES if diverging else 1, SHADES + 1):
         if level:

@@ -36,14 +36,14 @@ from dumptui.tui.widgets.looks import (
 )
 from dumptui.tui.widgets.wheel import Wheel
 
-UNSEEN = 80  # cells a line of what was not on screen yet
+UNSEEN = 80  # cells per line before the widget was first on screen
 
 
 class ShadedText(Wheel):
-    """Token text shaded by a statistic, one of its tokens under a cursor.
+    """Token text shaded by a statistic, with a cursor on one token.
 
-    A line breaks after a token with a newline in it (shown as `⏎`); a token wider than the pane is cut with
-    `…`, an empty token is `◦`. Hue is never the only sign, in every colour mode:
+    A line breaks after a token with a newline in it (shown as `⏎`); a token wider than the pane is cut with `…`, an
+    empty token is `◦`. Hue is never the only sign, in every colour mode:
 
     | token | hue | without hue |
     | --- | --- | --- |
@@ -54,13 +54,13 @@ class ShadedText(Wheel):
     | masked | muted | dim italic, never shaded |
     | missing | muted | `∅` before it |
     | trained, shade NaN | as missing | struck through |
-    | special | another hue, but of 16 | in « » |
+    | special | another hue, but not with 16 colours | in « » |
     | first of a turn or chunk | | `│` or `┊` before it |
     | marked (search) | yellow | bold italic |
     | under the cursor | reverse | bold reverse |
 
     Args:
-        empty: shown in the middle when there are no tokens: the reason why.
+        empty: the reason why there are no tokens, shown in the middle.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -88,14 +88,14 @@ class ShadedText(Wheel):
     """
 
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
-    """The token under the cursor, kept within the text; 0 when there is none."""
+    """The token under the cursor, within the text; 0 without tokens."""
 
     pair: reactive[str] = reactive(hues.DEFAULT_PAIR, repaint=False, init=False)
-    """Which hues stand for the values: a name of `hues.PAIRS`."""
+    """The hues of the shades: a name in `hues.PAIRS`."""
 
     @dataclass
     class Scrolled(Message):
-        """Other tokens are on screen."""
+        """Posted when other tokens are on screen."""
 
         text: ShadedText
 
@@ -125,9 +125,9 @@ class ShadedText(Wheel):
         diverging: bool,
         cursor: int | None = None,
     ) -> None:
-        """Show other tokens, or the same ones anew.
+        """Show other tokens, or redraw the same ones.
 
-        `shade` and `kind` have a value a token: `shade` in [-1, 1], or in [0, 1] if not diverging, and NaN without a
+        `shade` and `kind` have one value per token: `shade` in [-1, 1], or in [0, 1] if not diverging, NaN without a
         value; `kind` is 0 prompt, 1 trained, 2 masked, 3 missing from the dump. The cursor goes to `cursor`, or keeps
         its index. Marks are dropped.
         """
@@ -149,19 +149,19 @@ class ShadedText(Wheel):
         self._repaint()
 
     def mark(self, indices: Set[int]) -> None:
-        """Emphasise these tokens, the hits of a search, and no others."""
+        """Mark these tokens, the hits of a search, and no others."""
         self._marked = indices
         self._repaint()
 
     def scale_legend(self) -> Text:
-        """The shades from end to end, in a few cells."""
+        """Return the shades from end to end, in a few cells."""
         palette = self._styles()
         steps = [-SHADES, -STRONG, 0, STRONG, SHADES] if self._diverging else [0, STRONG, SHADES]
         names = {-SHADES: " −", 0: " 0 ", SHADES: "+ "} if self._diverging else {0: " 0 ", SHADES: " max "}
         return Text.assemble(*((names.get(step, " "), palette[step]) for step in steps))
 
     def kind_legend(self) -> Text:
-        """How the tokens at hand are drawn that have no shade."""
+        """Return how the unshaded kinds of token at hand are drawn."""
         palette, present = self._styles(), np.unique(self._looks)
         names = {
             LOOK_PROMPT: "prompt",
@@ -175,7 +175,7 @@ class ShadedText(Wheel):
 
     @property
     def columns(self) -> int:
-        """Cells a line; while hidden, when keys move the cursor as well, as many as there were."""
+        """The cells of a line; while hidden, when keys also move the cursor, the last known number."""
         return self.scrollable_content_region.width or self._columns or UNSEEN
 
     def _wrap(self) -> None:
@@ -186,7 +186,7 @@ class ShadedText(Wheel):
 
     @property
     def on_screen(self) -> range:
-        """The tokens of the lines that are on screen."""
+        """The tokens of the lines on screen."""
         first = min(self.scroll_offset.y, self.flow.lines)
         last = min(first + max(self.page_height, 1), self.flow.lines)
         return range(self.flow.starts[first], self.flow.starts[last])
@@ -215,7 +215,7 @@ class ShadedText(Wheel):
         self.refresh()
 
     def _styles(self) -> Mapping[int, Style]:
-        """The style of each look; made once a theme, as blending 16 shades takes longer than a line."""
+        """Return the style of each look, made once per theme: blending 16 shades takes longer than drawing a line."""
         if not self._component_styles:  # on a busy machine a sample may be there before the stylesheet is applied
             return defaultdict(lambda: self.rich_style)
         if not self._palette:
@@ -278,7 +278,7 @@ class ShadedText(Wheel):
                 self.refresh(Region(0, y, self._columns, 1))
 
     def reveal(self) -> None:
-        """Scroll by a line if the cursor left the screen by a line, else bring it to the middle."""
+        """Scroll by one line if the cursor left the screen by one, else bring it to the middle."""
         top, height = self.scroll_offset.y, self.page_height
         line = self.flow.line_of(self.cursor)
         if not height or top <= line < top + height:

@@ -1,4 +1,4 @@
-"""A text that is searched for in a column of blocks, and where it is found."""
+"""A text search in a column of blocks, and its hits."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from dumptui.tui.widgets.block import Block, Hit
 
 
 class Sought:
-    """In any case of letters. The hit before the first is where a search begins."""
+    """A search that ignores case, with its hits in order and a position among them; -1 is before the first."""
 
     def __init__(self) -> None:
         self.text = ""
         self.pattern: re.Pattern[str] | None = None
         self._hits: list[Hit] = []
-        self._at = -1
+        self._position = -1
 
     def begin(self, text: str, blocks: Sequence[Block], current: int) -> None:
-        """Look for another text, from the current block on; "" ends the search."""
+        """Search for another text, from the current block on; "" clears the search."""
         self.text = text
         self.pattern = pattern_of(text) if text else None
         self.look_through(blocks)
-        self._at = next((at for at, hit in enumerate(self._hits) if hit.block >= current), 0) - 1
+        self._position = next((position for position, hit in enumerate(self._hits) if hit.block >= current), 0) - 1
 
     def look_through(self, blocks: Sequence[Block]) -> None:
-        """Look for the same in other blocks, folded or not."""
-        self._at = -1
+        """Search other blocks for the same text, folded or not."""
+        self._position = -1
         self._hits = [] if self.pattern is None else list(find(self.pattern, blocks))
 
     def step(self, by: int) -> Hit | None:
-        """The next hit, or one before; the first comes behind the last."""
+        """Return the next hit, or the previous one; the first follows the last. None without hits."""
         if not self._hits:
             return None
-        self._at = (self._at + by) % len(self._hits)
-        return self._hits[self._at]
+        self._position = (self._position + by) % len(self._hits)
+        return self._hits[self._position]
 
 
 def pattern_of(text: str) -> re.Pattern[str]:
@@ -43,9 +43,9 @@ def pattern_of(text: str) -> re.Pattern[str]:
 
 
 def find(pattern: re.Pattern[str], blocks: Sequence[Block]) -> Iterator[Hit]:
-    """The lines that hold it."""
-    for block, one in enumerate(blocks):
-        for passage, part in enumerate(one.passages):
+    """Yield the lines that match."""
+    for index, block in enumerate(blocks):
+        for passage, part in enumerate(block.passages):
             for line, text in enumerate(part.text.lines):
                 if pattern.search(text):
-                    yield Hit(block, passage, line)
+                    yield Hit(index, passage, line)

@@ -1,4 +1,4 @@
-"""A few numbers as a strip of characters."""
+"""Numbers as a short strip of characters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Range = tuple[float, float]
 
 
 def finite_range(values: Sequence[float | None]) -> Range | None:
-    found = [value for value in values if value is not None and math.isfinite(value)]
-    return (min(found), max(found)) if found else None
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    return (min(finite), max(finite)) if finite else None
 
 
 def reward_strip(rewards: Sequence[float | None], binary: bool, ends: Range | None, width: int) -> str:
-    """Rewards in at most `width` cells: `+` and `-` of binary ones, else values, or bars within `ends`; `?` is none."""
+    """Return rewards in at most `width` cells: `+` and `-` if binary, else values or bars within `ends`; `?` for none."""
     if binary:
         return signs(rewards, width)
     values = " ".join("?" if reward is None else short(reward) for reward in rewards)
@@ -27,14 +27,14 @@ def reward_strip(rewards: Sequence[float | None], binary: bool, ends: Range | No
 
 
 def signs(rewards: Sequence[float | None], width: int) -> str:
-    each = ["?" if reward is None else "+" if reward > 0 else "-" for reward in rewards]
-    if len(each) <= width:
-        return "".join(each)
-    return " ".join(f"{each.count(sign)}{sign}" for sign in "+-?" if sign in each)
+    marks = ["?" if reward is None else "+" if reward > 0 else "-" for reward in rewards]
+    if len(marks) <= width:
+        return "".join(marks)
+    return " ".join(f"{marks.count(sign)}{sign}" for sign in "+-?" if sign in marks)
 
 
 def short(value: float) -> str:
-    """Two decimals at most: 1, 0.5, -0.25."""
+    """Return a number with at most two decimals: 1, 0.5, -0.25."""
     return number(value) if not math.isfinite(value) or abs(value) >= 1e5 else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -46,7 +46,7 @@ def bar(value: float | None, ends: Range | None) -> str:
 
 
 def sampled(values: Sequence[float | None], width: int) -> list[float | None]:
-    """`width` of the values, evenly over all of them, both ends included."""
+    """Return `width` of the values, spread evenly over all of them, including both ends."""
     if len(values) <= width:
         return list(values)
-    return [values[round(at * (len(values) - 1) / (width - 1))] for at in range(width)]
+    return [values[round(index * (len(values) - 1) / (width - 1))] for index in range(width)]

@@ -1,4 +1,4 @@
-"""A table whose rows come from a function: only those on screen are asked for, so a million paint at once."""
+"""A table whose rows come from a function: only rows on screen are requested, so a million paint at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dumptui.tui.widgets.wheel import Wheel
 
 @dataclass
 class TableMessage(Message):
-    """What a table posts; `control` lets a handler choose its table by selector."""
+    """A message of a table; `control` lets a handler choose its table by selector."""
 
     table: Table
 
@@ -39,13 +39,13 @@ class TableMessage(Message):
 
 
 class Table(Wheel, can_focus=True, inherit_bindings=False):
-    """Rows under a header, with a cursor.
+    """Rows below a header, with a cursor.
 
-    The first column stays while left and right move the others by whole columns; `‹` and `›` in the header
-    say that there are more. The cursor row has a `>` before it, sorted columns `▲` or `▼`.
+    The first column stays while left and right scroll the others by whole columns; `‹` and `›` in the header mark more
+    columns. The cursor row has a `>` before it, sorted columns `▲` or `▼`.
 
     Args:
-        empty: shown in the middle when there are no rows: the reason why.
+        empty: the reason why there are no rows, shown in the middle.
     """
 
     ALLOW_SELECT = False
@@ -97,22 +97,22 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     """
 
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
-    """The row under the cursor, kept within the rows; 0 when there are none."""
+    """The row under the cursor, within the rows; 0 without rows."""
 
     @dataclass
     class Highlighted(TableMessage):
-        """The cursor moved to another row."""
+        """Posted when the cursor moves to another row."""
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Table.Highlighted) and message.table is self.table
 
     @dataclass
     class Selected(TableMessage):
-        """Enter on a row, a double click, or a click on the row under the cursor."""
+        """Posted by enter on a row, a double click, or a click on the row under the cursor."""
 
     @dataclass
     class HeaderClicked(TableMessage):
-        """A click on the label of a column; `more` if shift or control was held."""
+        """Posted by a click on the label of a column; `more` if shift or control was held."""
 
         key: str
         more: bool = False
@@ -130,14 +130,14 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         self._moved_by_click = False
         self._strips: LRUCache[tuple[int, str], Strip] = LRUCache(512)
         self._styles: dict[str | None, Style] = {}
-        self._laid_out = 0  # the width that was done for
+        self._laid_out = 0  # the width of the last layout
 
     @property
     def row_count(self) -> int:
         return self._count
 
     def texts(self, row: int) -> dict[str, str]:
-        """The cells of a row by the keys of their columns, none cut."""
+        """Return the uncut cells of a row by the keys of their columns."""
         return {column.key: text for column, text in zip(self._columns, self._cells(row), strict=True)}
 
     def show(
@@ -150,10 +150,10 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         sort: Sequence[tuple[str, bool]] = (),
         keep_cursor: bool = True,
     ) -> None:
-        """Show `count` rows; `cells(row)` gives one string a column, asked for when the row is drawn.
+        """Show `count` rows; `cells(row)` returns one string per column and is called when the row is drawn.
 
-        `style(row)` is "bad", "warn", "dim", "mark" or None: a second sign, so a cell must say it too. `sort`
-        has the keys of the sorted columns and whether they descend. The cursor keeps its row number, or goes to
+        `style(row)` is "bad", "warn", "dim", "mark" or None; style must not be the only sign, so a cell says it too.
+        `sort` has the keys of the sorted columns and whether they descend. The cursor keeps its row number, or goes to
         the first row; Highlighted is posted only if that number changes.
         """
         if [c.key for c in columns] != [c.key for c in self._columns]:
@@ -190,7 +190,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
 
     @property
     def _body(self) -> int:
-        """Lines below the header."""
+        """The number of lines below the header."""
         return max(0, self.scrollable_content_region.height - 1)
 
     def _column_at(self, x: int) -> Column | None:
@@ -221,10 +221,10 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
 
     def _header(self) -> Strip:
         text = ""
-        for place, field in enumerate(self._fields):
+        for position, field in enumerate(self._fields):
             column = self._columns[field.column]
             label = self._arrow(column.key) + clip(visible(column.label), field.width)
-            text += ("‹" if place == 1 and self._skipped else " ") if place else ""
+            text += ("‹" if position == 1 and self._skipped else " ") if position else ""
             text += fit(label, 1 + field.width, column.right)
         more = bool(self._fields) and self._fields[-1].column < len(self._columns) - 1
         text += " " * (self._width - cell_width(text) - more) + "›" * more
@@ -234,7 +234,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         return " " if key not in self._sort else "▼" if self._sort[key] else "▲"
 
     def _row(self, row: int, cursor: str) -> Strip:
-        """A row under a cursor with the focus or without, or under none."""
+        """Return a row as a strip; `cursor` is "focus", "cursor" (without focus) or empty."""
         cells = self._cells(row)
         text = ">" if cursor else " "
         x = GUTTER
@@ -270,7 +270,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
             self.refresh(Region(0, y, self._width, 1))
 
     def _reveal(self) -> None:
-        """Scroll just so far that the cursor row is on screen."""
+        """Scroll by the least that brings the cursor row on screen."""
         top = self.scroll_offset.y
         nearest = max(self.cursor - self._body + 1, min(top, self.cursor))
         if self._body and nearest != top:
@@ -308,7 +308,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     # Events
 
     def on_resize(self) -> None:
-        if self._width != self._laid_out:  # not when it is shown again as it was
+        if self._width != self._laid_out:  # not when it is shown again at the same width
             self._lay_out()
         self._reveal()
 

@@ -1,4 +1,4 @@
-"""One line of names, one of them active."""
+"""One line of tabs, one of them active."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from textual.widget import Widget
 from dumptui.core.text import clip
 
 FORMS = ("whole", "numbers", "short")
-"""All names; the active one among numbers; the same closer together."""
+"""All names; only the active name, between numbers; the same with less space."""
 CUT = 8
 """Cells of a name in the shortest form."""
 
 
 class TabLine(Widget):
-    """Tabs in one row, the others as numbers where that is narrow; Textual's own take two rows and animate."""
+    """Tabs in one row, shown as numbers if the row is narrow; Textual's own take two rows and animate."""
 
     COMPONENT_CLASSES = {"tabs--active", "tabs--other"}
     DEFAULT_CSS = """
@@ -40,14 +40,14 @@ class TabLine(Widget):
         name: str
 
     def __init__(self, names: Mapping[str, str], share: float) -> None:
-        """`share` is the part of the row that all names may take."""
+        """`share` is the fraction of the row that all names may take."""
         super().__init__()
         self._names = names
         self._share = share
         self.set_reactive(TabLine.active, next(iter(names)))
 
     def get_content_width(self, container: Size, viewport: object) -> int:
-        """The same for every active tab, so that going to another one lays out nothing."""
+        """Return the same width for every active tab, so that switching tabs needs no layout."""
         widths = [self._width(form) for form in FORMS]
         return next((width for width in widths if width <= container.width * self._share), widths[-1])
 
@@ -55,15 +55,15 @@ class TabLine(Widget):
         return max(sum(map(len, self._labels(form, active).values())) for active in self._names)
 
     def _labels(self, form: str, active: str) -> dict[str, str]:
-        found = {}
-        for at, (name, label) in enumerate(self._names.items(), 1):
+        labels = {}
+        for number, (name, label) in enumerate(self._names.items(), 1):
             if form == "whole":
-                found[name] = f" {at} {label} "
+                labels[name] = f" {number} {label} "
             elif form == "numbers":
-                found[name] = f" {at} {label} " if name == active else f" {at} "
+                labels[name] = f" {number} {label} " if name == active else f" {number} "
             else:
-                found[name] = f" {at} {clip(label, CUT)}" if name == active else f" {at}"
-        return found
+                labels[name] = f" {number} {clip(label, CUT)}" if name == active else f" {number}"
+        return labels
 
     def _shown(self) -> dict[str, str]:
         form = next((form for form in FORMS if self._width(form) <= self.size.width), FORMS[-1])

@@ -1,4 +1,4 @@
-"""What is being read, shown once it takes long."""
+"""A line that says what is being read, shown once that takes long."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 
 from dumptui.tui.widgets.line import Line
 
-EVERY = 0.2  # seconds between two words about it: a write a frame would be news to nobody
-LONG = 0.5  # seconds before a reader wonders; what takes less would only flicker
+EVERY = 0.2  # seconds between two updates: one per frame would tell a reader no more
+LONG = 0.5  # seconds before the line is shown; for a shorter read it would only flicker
 
 
 class WaitLine(Line):
-    """Lies over the last line above the keys: with a place of its own it would move all others twice a step."""
+    """A line over the last one above the footer: a place of its own would move all other lines twice per step."""
 
     DEFAULT_CSS = """
     WaitLine {
@@ -31,15 +31,15 @@ class WaitLine(Line):
         super().__init__(id=id)
         self.waiting = False
         self._since = 0.0
-        self._told = 0.0
+        self._updated = 0.0
 
     def on_mount(self) -> None:
         self._timer = self.set_interval(LONG, self._show, pause=True)
 
     def begin(self, text: str) -> None:
-        """Something else is read, or more of it is."""
+        """Show another text, or an update of the one on show."""
         self.say(f" {text} · esc cancels")
-        self._told = time.monotonic()
+        self._updated = time.monotonic()
         if not self.waiting:
             self.waiting = True
             self._since = time.monotonic()
@@ -48,11 +48,11 @@ class WaitLine(Line):
 
     @property
     def is_due(self) -> bool:
-        """Whether more is to be said of what is read."""
-        return self.waiting and time.monotonic() - self._told > EVERY
+        """Whether it is time to update the text."""
+        return self.waiting and time.monotonic() - self._updated > EVERY
 
     def left(self, share: float) -> str:
-        """About how long the rest takes when this share of it is done; nothing while that can't be told."""
+        """Return in words how long the rest takes when this share is done; empty while that is unknown."""
         passed = time.monotonic() - self._since
         return f", about {math.ceil(passed / share - passed)} s left" if share > 0.1 and passed > LONG else ""
 

@@ -1,4 +1,4 @@
-"""What widgets that scroll by lines of their own have in common: the mouse wheel and the bar."""
+"""The mouse wheel and scrollbar of widgets that scroll by lines."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from textual.scroll_view import ScrollView
 
 from dumptui.tui.widgets.focus import Focus
 
-LINES = 3  # a notch
+LINES = 3  # per notch
 
 
 class Wheel(Focus, ScrollView):
-    """Takes the place of the scrolling of ScrollView."""
+    """A base for widgets that scroll by lines, in place of the scrolling of ScrollView."""
 
     def on_mount(self) -> None:
-        """Textual makes the bar when it is first shown, and forgets to draw what changes until that bar is mounted."""
+        """Make the scrollbar early: Textual makes it when first shown, and until it is mounted draws no changes."""
         _ = self.vertical_scrollbar
 
     def wheel(self, event: events.MouseEvent, lines: int) -> None:
-        """Scroll down by so many lines, up where they are negative."""
+        """Scroll down by `lines`, up where it is negative."""
         raise NotImplementedError
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
