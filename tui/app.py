@@ -22,7 +22,7 @@ from dumptui.tui.memory import Memory
 from dumptui.tui.pair_app import PairApp
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved
-from dumptui.tui.place import here
+from dumptui.tui.place import current_place
 from dumptui.tui.sample_app import SAMPLE_PANES
 from dumptui.tui.widgets.keys import KeyLine
 from dumptui.tui.widgets.line import Line
