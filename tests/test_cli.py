@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dumptui.tui import cli
-from tests.screen import ROOT, Terminal, foreign, run
+from tests.screen import DEADLINE, ROOT, Terminal, foreign, run
 from tests.writer import sample, write_step
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b\x00"
@@ -111,6 +111,54 @@ def test_a_reader_that_goes_away_ends_it_quietly(demo: Path) -> None:
     assert writer.stderr.read() == b""
     writer.stderr.close()
     assert writer.wait() in (0, 128 + signal.SIGPIPE)  # of one large write Python does not always learn it
+
+
+# A stream that can't be had or can't take what is printed ----------------------------------------------------------
+
+
+def shell(line: str, *words: str | Path, stdin: Any = None) -> subprocess.CompletedProcess[str]:
+    """A line for sh with `$0` for dumptui, and what comes out at standard error."""
+    start = f'exec "{sys.executable}" -m dumptui "$@"'
+    return subprocess.run(
+        ["sh", "-c", line.replace("$0", start), "sh", *map(str, words)],
+        cwd=ROOT,
+        text=True,
+        stdin=stdin,
+        capture_output=True,
+        timeout=DEADLINE,
+    )
+
+
+@pytest.mark.parametrize("view", [*cli.VIEWS, "--json", "--csv", "--follow", "--help", "--version", None])
+def test_what_can_not_be_written_is_one_sentence_and_exit_code_2(demo: Path, view: str | None) -> None:
+    words: list[str | Path] = [] if view == "keys" else [demo, "--step", "2"]
+    words += ["--print", view] if view in cli.VIEWS else ["--print", "steps", view] if view else []
+    words += ["--sample", "64"] if view in ("tokens", "conversation", "facts", "pair") else []
+    words += ["--with", "65"] if view == "pair" else []
+    done = shell("$0 >/dev/full", *words, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "dumptui: standard output: can't be written: No space left on device\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("$0 <&-", 0, ""),
+        ("$0 2>&-", 0, ""),
+        ("$0 >&-", 2, "dumptui: standard output: is closed\n"),
+        ("$0 <&- >&- 2>&-", 2, ""),
+        ("$0 --step 99 --print samples 2>/dev/full", 2, ""),
+        ("$0 --step 99 --print samples 2>&-", 2, ""),
+        ("$0 --step x 2>/dev/full", 2, ""),
+    ],
+)
+def test_closed_streams_are_no_defect(demo: Path, line: str, code: int, said: str) -> None:
+    """A job that cron or a daemon starts may have none of them."""
+    done = shell(line, demo)
+    assert (done.returncode, done.stderr) == (code, said)
+    assert code or done.stdout.startswith("step  evaluation")
 
 
 def test_a_locale_without_the_characters(demo: Path) -> None:

@@ -10,10 +10,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from io import TextIOWrapper
+from collections.abc import Callable, Collection, Sequence
+from io import BufferedWriter, FileIO, TextIOWrapper
 from itertools import islice
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from dumptui import __version__
 from dumptui.core import garbage, room
@@ -22,6 +22,8 @@ from dumptui.core.text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from typing_extensions import Buffer
 
     from dumptui.core.run import Run, StepKey
     from dumptui.core.summaries import Summaries
@@ -42,6 +44,8 @@ VIEWS = (
     "lanes",
     "keys",
 )
+STREAMS = ("stdin", "stdout", "stderr")
+"""In the order of their descriptors."""
 ENDING_SECONDS = 1.0
 FPS = "120"
 """Paints a second at most: what a key changes in a second go, as the chart of a page, comes 8 ms later, not 17-33."""
@@ -59,9 +63,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     garbage.postpone()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads for algebra that is not done here
     room.cap_polars()
+    closed = open_closed()
+    if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout = output(sys.stdout)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the locale is not UTF-8
+    try:
+        code = answer(argv, closed)
+        sys.stdout.flush()
+        return code
+    except DumpError as error:
+        if isinstance(error, Unwritable):
+            put_nowhere(sys.stdout)
+        complain(str(error))
+        return 2
+    except MemoryError as error:
+        complain(str(error) or "too little memory may be had")
+        return 2
+    except BrokenPipeError:  # the reader went away
+        put_nowhere(sys.stdout)
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def answer(argv: Sequence[str] | None, closed: Collection[str]) -> int:
+    """What the words of the command line ask for. Raises DumpError and BrokenPipeError."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.print == "keys":
@@ -76,23 +104,65 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--with and --words need --print pair")
     if args.print is None and not can_draw():
         args.print = "steps"
+    if args.print is not None and "stdout" in closed:
+        raise DumpError("standard output", "is closed")
+    code = with_demo(args, run_command) if args.demo else run_command(args)
+    if args.print is None:
+        leave_what_hangs(code)
+    return code
+
+
+# The three streams ------------------------------------------------------------------------------------------------
+
+
+def open_closed() -> list[str]:
+    """The names of those that whoever started this has closed: their numbers would be given to the next files."""
+    closed = [name for name in STREAMS if getattr(sys, name) is None]
+    for name in closed:
+        descriptor, nowhere = STREAMS.index(name), os.open(os.devnull, os.O_RDWR)
+        if nowhere != descriptor:
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
+        stream = open(descriptor, "w" if descriptor else "r")  # noqa: SIM115
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    return closed
+
+
+def complain(problem: str) -> None:
     try:
-        code = with_demo(args, run_command) if args.demo else run_command(args)
-        sys.stdout.flush()
-        if args.print is None:
-            leave_what_hangs(code)
-        return code
-    except DumpError as error:
-        print(f"dumptui: {visible(str(error))}", file=sys.stderr)
-        return 2
-    except MemoryError as error:
-        print(f"dumptui: {visible(str(error)) or 'too little memory may be had'}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # the reader went away; nor may Python complain when it flushes at its exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+        print(f"dumptui: {visible(problem)}", file=sys.stderr, flush=True)
+    except OSError:
+        put_nowhere(sys.stderr)
+
+
+class Unwritable(DumpError):
+    """Standard output takes no more, such as a file on a full disk."""
+
+
+class Output(FileIO):
+    """A descriptor that tells its own errors from those of what is read."""
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Unwritable("standard output", f"can't be written: {error.strerror or error}") from error
+
+
+def output(stream: TextIOWrapper) -> TextIOWrapper:
+    """The same stream, but for what it raises."""
+    raw = BufferedWriter(Output(stream.fileno(), "w", closefd=False))
+    return TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
+
+
+def put_nowhere(stream: TextIO) -> None:
+    """Nor may Python complain when it flushes at its exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def leave_what_hangs(code: int) -> None:
@@ -117,7 +187,12 @@ def print_keys(args: argparse.Namespace) -> int:
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, without the usage."""
-        self.exit(2, f"dumptui: {visible(message)}; see --help\n")
+        complain(f"{message}; see --help")
+        self.exit(2)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        sys.stdout.flush()  # a write that fails is reported, not lost
+        super().exit(status, message)
 
 
 def make_parser() -> argparse.ArgumentParser:
