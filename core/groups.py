@@ -17,7 +17,7 @@ class Group:
     """A prompt group: its row in the groups table, and its members by position in the rollout file.
 
     `members` has the best reward first and those without one last, `rewards` theirs in the same order, of which
-    `rewarded` are finite numbers. `attempts` are the rewards of its executions; `mean`, `std` and `passes` are of those,
+    `rewarded` are finite numbers. `attempts` are the rewards of its executions; `mean`, `std` and `passes` are of them,
     pass@k by k, empty unless all rewards of the step are `binary`. Samples that are in no group are not compared.
     """
 

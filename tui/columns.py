@@ -197,7 +197,7 @@ SAMPLES = (
         odd_count,
         "NaN and infinite values, in no statistic: reward, and |Δ|, entropies, advantages, returns of unmasked tokens",
     ),
-    Field("versions", "weights", 9, whole, "the weight version that wrote it, or the oldest and the last of several"),
+    Field("versions", "weights", 9, whole, "the weight version that wrote it, or the oldest and the newest of several"),
     Field("status", "status", 10, whole, "Sample.status", False, right=False),
     Field("dataset", "set", 3, whole, "evals: which dataset, counted from 0; indices restart with each", False),
     Field("remove_sample", "removed", 7, yes, "masked out of training by a filter", False),

@@ -13,6 +13,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow
 from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
+from dumptui.tui.alarms import with_partial_signs
 from dumptui.tui.output import TableWriter, to_csv, to_json
 
 POLL = 2.0  # seconds between two looks at a live run
@@ -56,7 +57,7 @@ class Lines:
             heading, _, line = to_csv([{name: row.get(name) for name in WIDTHS}]).partition("\n")
             sys.stdout.write(line if self._begun else f"{heading}\n{line}")
         else:
-            self._table.write(row)
+            self._table.write(with_partial_signs(row))
         self._begun = True
         sys.stdout.flush()
 

@@ -17,6 +17,7 @@ from dumptui.core.sidecar import Sidecar
 from dumptui.core.text import visible
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.unrecorded import MASKED
+from dumptui.core.versions import version_range
 from dumptui.core.wrapping import Lines
 from dumptui.tui.widgets.block import Block, Passage
 
@@ -67,10 +68,9 @@ def versions_of(conversation: Conversation, sample: Sample) -> dict[int, str]:
     ]
     if len(written) != len(sample.calls):
         return {}
-    versions = [list(dict.fromkeys(span.version for span in call.spans)) for call in sample.calls]
     return {
-        one.position: visible("-".join(f"v{version}" for version in found[:1] + found[1:][-1:]))
-        for one, found in zip(written, versions, strict=True)
+        one.position: visible(version_range(span.version for span in call.spans))
+        for one, call in zip(written, sample.calls, strict=True)
     }
 
 
