@@ -13,7 +13,7 @@ from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.turns import Turn
 from dumptui.core.values import as_float, as_int, as_mapping, preview
-from dumptui.core.versions import Call
+from dumptui.core.versions import Call, version_text
 from dumptui.core.versions import Span as Weights
 
 FINE = 100.0
@@ -29,7 +29,7 @@ def call_facts(sample: Sample, turns: Iterable[Turn]) -> Record:
     before = None
     for at, (call, turn, time) in enumerate(zip_longest(sample.calls, places, times), 1):
         said = [
-            version_text(call),
+            written_by(call),
             "" if turn is None else f"tokens {turn.start}-{turn.stop - 1}",
             "" if time is None else time_text(time, before),
         ]
@@ -40,7 +40,7 @@ def call_facts(sample: Sample, turns: Iterable[Turn]) -> Record:
     return found
 
 
-def version_text(call: Call | None) -> str:
+def written_by(call: Call | None) -> str:
     if call is None or not (call.spans or call.prefill):
         return ""
     text = "weights " + ", ".join(map(weights_text, call.spans))
@@ -49,7 +49,7 @@ def version_text(call: Call | None) -> str:
 
 def weights_text(span: Weights) -> str:
     place = "" if span.start is None or span.stop is None else f" at tokens {span.start}-{span.stop - 1}"
-    return f"v{span.version}{place}"
+    return version_text(span.version) + place
 
 
 class Time(NamedTuple):
@@ -129,7 +129,7 @@ def span_text(span: Span, life: Lifecycle) -> str:
     when = f"at {start} for {seconds}"
     if span.unknown:
         when += f", {span.unknown} not recorded"
-    version = f"weights v{span.version}" if span.version and span.kind != ATTEMPT else ""
+    version = f"weights {version_text(span.version)}" if span.version and span.kind != ATTEMPT else ""
     detail = f"{span.detail} tokens" if span.kind == GEN and span.detail.isdecimal() else span.detail
     return " · ".join(filter(None, [when, version, detail]))
 

@@ -18,7 +18,7 @@ from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked, count_true
 from dumptui.core.tool_calls import tool_calls
 from dumptui.core.values import Dumped, as_float, as_text, type_name
-from dumptui.core.versions import counters, oldest_version
+from dumptui.core.versions import counters, oldest_version, version_range
 
 # The state of a field in each sample, and the reason for it.
 Said: TypeAlias = tuple[list[State], list[str | None]]
@@ -74,7 +74,7 @@ def sample_facts(
         "reward_chosen": reward_key is not None and (sample.reward is None or isinstance(sample.reward, Mapping)),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
-        "versions": None if brief else versions_text(versions, oldest),
+        "versions": None if brief else version_range(versions) or None,
         "mixed_version": len(set(versions)) > 1 if versions else None,
         "staleness": None if oldest is None else current - oldest,
         **({} if brief else generation_facts(sample)),
@@ -105,14 +105,6 @@ def generation_facts(sample: Sample) -> Record:
         ),
         "prefix_cache_hit_rate": share(sample.prefix_cache, ("cached_tokens",), ("total_prompt_tokens",)),
     }
-
-
-def versions_text(versions: Sequence[str], oldest: int | None) -> str | None:
-    """The version that wrote a sample, or the oldest and the last one of several."""
-    if not versions:
-        return None
-    mixed = len(set(versions)) > 1 and oldest is not None
-    return f"v{oldest}–v{versions[-1]}" if mixed else f"v{versions[-1]}"
 
 
 def reward_note(reward: object, key: str | None) -> str | None:

@@ -253,6 +253,7 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "state": "not dumped" if without_train and not step.trained else "partial" if reasons else "ok",
         "reason": "; ".join(reasons) or None,
         "groups": len(spreads) if spreads or not table else None,
+        "rewarded": len(finite(rewards)),
         "reward_mean": mean(rewards),
         "reward_std": std(rewards),
         "reward_episode_mean": mean(attempts(table, rewards)),

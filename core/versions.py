@@ -65,19 +65,27 @@ def read_call(value: object) -> Call:
 
 @lru_cache(maxsize=64)
 def call_of(version: str) -> Call:
-    """That of a whole call: one object for all samples of a version."""
-    return Call((Span(version),))
+    """That of a whole call: one object for all samples of a version; an empty text names none."""
+    return Call((Span(version),) if version else ())
 
 
 def read_spans(value: object) -> tuple[Span, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return ()
-    records = [as_mapping(one) for one in value]
-    return tuple(
-        Span(as_text(plain(one["version"])), as_int(one.get("abs_start")), as_int(one.get("abs_end")))
-        for one in records
-        if one.get("version") is not None
-    )
+    spans = (read_span(one) for one in value)
+    return tuple(span for span in spans if span is not None and span.version)
+
+
+def read_span(value: object) -> Span | None:
+    """A record, a bare version, or a version and its ends."""
+    if isinstance(value, str):
+        return Span(value)
+    if isinstance(value, (list, tuple)) and len(value) == 3 and isinstance(value[0], str):
+        return Span(value[0], as_int(value[1]), as_int(value[2]))
+    fields = as_mapping(value)
+    if fields.get("version") is None:
+        return None
+    return Span(as_text(plain(fields["version"])), as_int(fields.get("abs_start")), as_int(fields.get("abs_end")))
 
 
 def version_at(calls: Iterable[Call], position: int) -> str | None:
@@ -94,4 +102,24 @@ def oldest_version(versions: Iterable[str]) -> int | None:
 
 
 def counters(versions: Iterable[str]) -> list[int]:
-    return [int(version) for version in versions if version.isdecimal() and len(version) <= _LONGEST_NUMBER]
+    return [int(version) for version in versions if is_counter(version)]
+
+
+def is_counter(version: str) -> bool:
+    return version.isdecimal() and len(version) <= _LONGEST_NUMBER
+
+
+def version_text(version: str) -> str:
+    return f"v{version}"
+
+
+def version_range(versions: Iterable[str]) -> str:
+    """The oldest and the newest of several versions, or the only one; "" of none.
+
+    Counters are ordered by number; a text, as "default" before the first update, comes before them, texts as they are.
+    """
+    distinct = sorted(
+        dict.fromkeys(filter(None, versions)),
+        key=lambda version: (True, int(version)) if is_counter(version) else (False, 0),
+    )
+    return "–".join(map(version_text, dict.fromkeys(distinct[:1] + distinct[-1:])))

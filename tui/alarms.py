@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from dumptui.core.ratio import LARGEST_LOG_RATIO
 from dumptui.core.record import Record
 from dumptui.tui.columns import DIVERGENCE, STEPS, Field, cells
+from dumptui.tui.output import cell
 
 SIGN = "!"
 """Stands before the number of a bad step, and before each of its values that is beyond its limit."""
+
+PART = "~"
+"""Stands before a number that covers only a part of a step."""
 
 # |Δ| is what miles' own checks allow between trainer and engine, the others are where its dashboard warns.
 LIMITS = {"mean_abs_lp_diff": 0.03, "zero_std_frac": 0.5, "truncated_frac": 0.25, "not_finite": 1}
@@ -27,6 +31,20 @@ def alarms(row: Record) -> dict[str, str]:
     return found
 
 
+def partial_columns(row: Record) -> set[str]:
+    """Which numbers of a step cover only a part of its samples: those that are trained, or that have a reward."""
+    found = {"mean_abs_lp_diff", "max_abs_lp_diff", "mean_entropy"} if row["state"] == "partial" else set()
+    rewarded, samples = row.get("rewarded"), row.get("samples")
+    if isinstance(rewarded, int) and isinstance(samples, int) and rewarded < samples:
+        found |= {"reward_mean", "reward_std", "reward_episode_mean"}
+    return {name for name in found if row.get(name) is not None}
+
+
+def with_partial_signs(row: Record) -> Record:
+    """A step's row for a table of text: `~` before what covers only a part of it."""
+    return row | {name: PART + cell(row[name]) for name in partial_columns(row) & row.keys()}
+
+
 def sample_cells(fields: Sequence[Field], record: Record) -> list[str]:
     """The cells of a sample or group: with the sign where it has NaN or infinite values, which are in no statistic, or
     a difference that no log-probs have.
@@ -36,13 +54,13 @@ def sample_cells(fields: Sequence[Field], record: Record) -> list[str]:
     if record.get("diff_not_finite") or (isinstance(largest, float) and largest >= LARGEST_LOG_RATIO):
         odd |= {"label", *DIVERGENCE}
     return [
-        marked("NaN" if cell == "-" else cell, field.width) if field.key in odd else cell
-        for field, cell in zip(fields, found, strict=True)
+        marked("NaN" if text == "-" else text, field.width) if field.key in odd else text
+        for field, text in zip(fields, found, strict=True)
     ]
 
 
-def marked(cell: str, width: int) -> str:
+def marked(text: str, width: int, sign: str = SIGN) -> str:
     """A cell with the sign before it, without its blanks, or as it is, where there is no room."""
-    text = SIGN + cell
-    shorter = text.replace(" ", "")
-    return text if len(text) <= width else shorter if len(shorter) <= width else cell
+    found = sign + text
+    shorter = found.replace(" ", "")
+    return found if len(found) <= width else shorter if len(shorter) <= width else text

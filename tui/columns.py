@@ -203,7 +203,7 @@ SAMPLES = (
         odd_count,
         "NaN and infinite values, in no statistic: reward, and |Δ|, entropies, advantages, returns of unmasked tokens",
     ),
-    Field("versions", "weights", 9, whole, "the weight version that wrote it; of several, the oldest and the last"),
+    Field("versions", "weights", 9, whole, "the weight version that wrote it; of several, the oldest and the newest"),
     Field("status", "status", 10, whole, "Sample.status", False, right=False),
     Field("dataset", "set", 3, whole, "evals: the dataset's number, from 0; each dataset restarts the indices", False),
     Field("remove_sample", "removed", 7, yes, "masked out of training by a filter", False),

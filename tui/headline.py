@@ -7,7 +7,7 @@ from rich.text import Text
 from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.text import visible
-from dumptui.tui.alarms import SIGN
+from dumptui.tui.alarms import PART, SIGN, partial_columns
 from dumptui.tui.columns import fixed
 
 
@@ -22,7 +22,7 @@ def headline(run: Run, key: StepKey, row: Record | None) -> Text:
         return text
     if row["samples"] is None:
         return text.append(f"  {row['state']}: {visible(str(row['reason']))}", "bold")
-    part = "~" if row["state"] == "partial" and row["mean_abs_lp_diff"] is not None else ""
+    part = PART * ("mean_abs_lp_diff" in partial_columns(row))
     text.append(f"  |Δ| {part}{fixed(4)(row['mean_abs_lp_diff'])}", "bold")
     if row.get("not_finite"):
         text.append(f"  {SIGN}{row['not_finite']} NaN or inf", "bold")

@@ -12,6 +12,7 @@ from dumptui.core.ratio import LARGEST_RATIO
 from dumptui.core.record import Record
 from dumptui.core.text import cell_width, visible
 
+SIGNED = re.compile(r"[~>]-?[\d.]+(e[+-]\d+)?$")
 SPECIAL = re.compile(r'[",\r\n]')
 
 
@@ -58,7 +59,7 @@ def to_table(rows: Sequence[Record]) -> str:
     heads = [visible(name) for name in names]
     cells = [[cell(row.get(name)) for name in names] for row in rows]
     widths = [max(map(cell_width, column)) for column in zip(heads, *cells, strict=True)]
-    right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in names]
+    right = [all(is_number(row.get(name)) for row in rows) for name in names]
 
     def line(texts: Sequence[str]) -> str:
         padded = []
@@ -68,6 +69,11 @@ def to_table(rows: Sequence[Record]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(heads), *map(line, cells)]) + "\n"
+
+
+def is_number(value: object) -> bool:
+    """Whether a cell is a number or nothing, also one with a sign before it."""
+    return isinstance(value, (int, float, type(None))) or (isinstance(value, str) and bool(SIGNED.match(value)))
 
 
 class TableWriter:

@@ -21,6 +21,7 @@ from dumptui.core.single import load_single
 from dumptui.core.step_summary import summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tokens import Vocabulary
+from dumptui.tui.alarms import with_partial_signs
 from dumptui.tui.output import TableWriter, ratio_number, to_csv, to_json, to_table
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
@@ -66,7 +67,8 @@ def print_steps(request: Request) -> int:
 
         return follow_steps(request.run, checked_rows(request), request.args)
     rows = [row for _, row in checked_rows(request)]
-    return write(request.args, rows, {"run": str(request.run.root), "rows": rows})
+    document = {"run": str(request.run.root), "rows": rows}
+    return write(request.args, rows if request.args.csv else [with_partial_signs(row) for row in rows], document)
 
 
 def checked_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:

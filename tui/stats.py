@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from dumptui.core.record import Record
+from dumptui.tui.alarms import PART, partial_columns
 from dumptui.tui.columns import fixed, percent
 
 GAP = " "  # one blank: seven figures have to fit in 70 cells, beside the steps on a screen of 120
@@ -23,21 +24,17 @@ def stat_line(row: Record, groups: Sequence[Record]) -> Text:
 
     How many samples there are is told by the title above.
     """
-    covers = "~" if row["state"] == "partial" else ""
+    partial = partial_columns(row)
     figures = (
-        ("reward", fixed(2)(row["reward_mean"])),
+        ("reward", PART * ("reward_mean" in partial) + fixed(2)(row["reward_mean"])),
         ("trunc", percent(row["truncated_frac"])),
         ("0-std", zero_std(groups)),
         ("mixed", percent(row["mixed_version_frac"])),
         ("stale", fixed(1)(row["staleness_mean"])),
-        ("|Δ|", partly(covers, fixed(4)(row["mean_abs_lp_diff"]))),
-        ("H", partly(covers, fixed(2)(row["mean_entropy"]))),
+        ("|Δ|", PART * ("mean_abs_lp_diff" in partial) + fixed(4)(row["mean_abs_lp_diff"])),
+        ("H", PART * ("mean_entropy" in partial) + fixed(2)(row["mean_entropy"])),
     )
     text = Text()
     for name, value in figures:
         text.append(GAP * bool(text)).append(f"{name} ", "dim").append(value)
     return text
-
-
-def partly(sign: str, value: str) -> str:
-    return value if value == "-" else sign + value

@@ -14,6 +14,7 @@ from dumptui.core.follow import Follow, Look
 from dumptui.core.record import Record
 from dumptui.core.run import Entry, Run, StepFiles, StepKey
 from dumptui.core.text import visible
+from dumptui.tui.alarms import with_partial_signs
 from dumptui.tui.output import TableWriter, to_csv, to_json
 
 POLL = 2.0  # seconds between two looks at a live run
@@ -99,7 +100,7 @@ class Lines:
             heading, _, line = to_csv([{name: row.get(name) for name in WIDTHS}]).partition("\n")
             sys.stdout.write(line if self._begun else f"{heading}\n{line}")
         else:
-            self._table.write(row)
+            self._table.write(with_partial_signs(row))
         self._begun = True
         sys.stdout.flush()
 

@@ -18,7 +18,7 @@ from dumptui.core.sidecar import Sidecar
 from dumptui.core.text import visible
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.unrecorded import MASKED
-from dumptui.core.versions import Span, counters
+from dumptui.core.versions import version_range
 from dumptui.core.wrapping import Lines
 from dumptui.tui.widgets.block import Block, Passage
 
@@ -76,15 +76,9 @@ def versions_of(conversation: Conversation, sample: Sample) -> dict[int, str]:
         found = [list(call.spans) for call in sample.calls]
     else:
         return {}
-    return {at: versions_text(one) for (at, _), one in zip(written, found, strict=True)}
-
-
-def versions_text(spans: Sequence[Span]) -> str:
-    """The weights, or the oldest and the newest of several; of texts the first and the last that wrote."""
-    versions = list(dict.fromkeys(span.version for span in spans))
-    if len(counters(versions)) == len(versions):
-        versions.sort(key=int)
-    return visible("-".join(f"v{version}" for version in versions[:1] + versions[1:][-1:]))
+    return {
+        at: visible(version_range(span.version for span in one)) for (at, _), one in zip(written, found, strict=True)
+    }
 
 
 def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Link | None, version: str) -> Block:

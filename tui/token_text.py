@@ -9,6 +9,7 @@ from rich.text import Text
 
 from dumptui.core.text import clip, visible
 from dumptui.core.tokens import CONTINUES
+from dumptui.core.versions import version_range, version_text
 from dumptui.core.view import SampleField, SampleView
 from dumptui.tui import columns
 from dumptui.tui.output import number, ratio_number
@@ -62,16 +63,9 @@ def title(view: SampleView, place: str) -> Text:
         ", ".join(filter(None, counts)),
         f"prompt {sample.prompt_length}",
         *view.notes,
-        versions(sample.versions),
+        f"weights {version_range(sample.versions)}" if sample.versions else "",
     ]
     return text.append("".join(f" · {visible(fact)}" for fact in facts if fact))
-
-
-def versions(found: list[str]) -> str:
-    if not found:
-        return ""
-    distinct = list(dict.fromkeys(found))
-    return f"weights v{distinct[0]}" if len(distinct) == 1 else f"weights v{distinct[0]}-v{distinct[-1]}"
 
 
 # The statistic --------------------------------------------------------------------------------------------------
@@ -160,7 +154,7 @@ def context(view: SampleView, position: int) -> Text:
     """Weights, turn and context-parallel rank of a token, as far as they are known and there are others."""
     version, turn, rank = view.version(position), view.turn(position), view.cp_rank(position)
     facts = [
-        "" if version is None else f"v{visible(version)}",
+        "" if version is None else visible(version_text(version)),
         f"turn {turn}" if turn is not None and len(view.turns) > 1 else "",
         "" if rank is None or view.chunks is None else f"cp {rank} of {view.chunks.size}",
     ]

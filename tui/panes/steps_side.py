@@ -14,7 +14,7 @@ from textual.reactive import var
 from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.tui import columns
-from dumptui.tui.alarms import alarms, marked
+from dumptui.tui.alarms import PART, alarms, marked, partial_columns
 from dumptui.tui.panes.trend import Trend
 from dumptui.tui.widgets.table import Table
 
@@ -79,10 +79,10 @@ class StepsSide(Vertical):
         if row is None:
             return [label, *[""] * (len(fields) - 1)]
         found = columns.cells(fields, {**row, "label": label})
-        bad = alarms(row)
+        bad, partial = alarms(row), partial_columns(row)
         for place, field in enumerate(fields):
-            if row["state"] == "partial" and field.key == "mean_abs_lp_diff":  # of the trained part only
-                found[place] = "~" + found[place] if found[place] != "-" else "-"
+            if field.key in partial:
+                found[place] = marked(found[place], field.width, PART)
             if field.key in bad or (bad and field.key == "label"):
                 found[place] = marked(found[place], field.width if place else self._label_width)
         return found
