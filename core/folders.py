@@ -32,7 +32,6 @@ class Folder:
         self.problem: DumpError | None = None
         self._now = now
         self._known: dict[str, Entry] = {}
-        self._others: set[str] = set()  # names of what is no plain file
         self._lately: OrderedDict[str, None] = OrderedDict()  # the one that changed last at the end
         self._stamp: tuple[int, int] | None = None
         self._moved_at = 0.0
@@ -77,11 +76,10 @@ class Folder:
         except FileNotFoundError:
             self._stamp, names = None, set()
         self._due = self._now() + SHARE * (self._now() - began)
-        self._others &= names
         gone = self._known.keys() - names
         for name in gone:
             self._forget(name)
-        return sum(map(self._examine, names - self._known.keys() - self._others)) > 0 or bool(gone)
+        return sum(map(self._examine, names - self._known.keys())) > 0 or bool(gone)
 
     def _next_turn(self) -> Iterator[str]:
         count = len(self.entries)
@@ -98,8 +96,8 @@ class Folder:
             self._forget(name)
             return before is not None
         if not stat.S_ISREG(found.st_mode):
-            self._others.add(name)
-            return False
+            self._forget(name)
+            return before is not None
         entry = Entry(self.path, name, found.st_size, found.st_mtime, found.st_ino)
         if entry == before:
             return False

@@ -6,12 +6,14 @@ stale offset would append the same records twice. The screen never takes this lo
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump, unexpected
 from dumptui.core.folders import Folders
@@ -22,6 +24,8 @@ from dumptui.core.telemetry import Telemetry
 
 T = TypeVar("T")
 
+# Seconds between two tries to read what the file system refused for another reason than a lack of permission.
+RETRY = 30.0
 # A file that can't be read is being written while it changes, and for this long after it last did, by our own clock.
 PATIENCE = 60.0
 
@@ -30,8 +34,9 @@ PATIENCE = 60.0
 class Look:
     """What one look found.
 
-    `changed` are the steps whose files are new or other ones than at the look before, `waiting` those that were being
-    written when they were last tried, `gone` have no files any more. `streams` names the telemetry that has grown.
+    `changed` are the steps whose files are new, other ones than at the look before, or can be read by now; `waiting`
+    those that were being written when they were last tried, `gone` have no files any more. `streams` names the
+    telemetry that has grown.
     `problem` is why a folder can't be seen: what was known of it stands.
     """
 
@@ -45,6 +50,25 @@ class Look:
     @property
     def anything(self) -> bool:
         return bool(self.changed or self.waiting or self.gone or self.streams or self.problem)
+
+
+class Refusal(NamedTuple):
+    """The files of a step that the file system refused, and how they could be reached then."""
+
+    files: dict[str, object]
+    due: float
+
+    def differs(self) -> bool:
+        return any(access_of(path) != before for path, before in self.files.items())
+
+
+def access_of(path: str | Path) -> object:
+    """Changes with the permissions of a file and of the folders above it."""
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        return error.errno
+    return found.st_mode, found.st_ctime_ns, os.access(path, os.R_OK)
 
 
 class Follow:
@@ -63,6 +87,7 @@ class Follow:
         self._changed_at: dict[StepKey, float] = {}
         self._grown: set[StepKey] = set()
         self._unfinished: set[StepKey] = set()
+        self._refused: dict[StepKey, Refusal] = {}
         self._telemetry = Telemetry(root)
         if run is not None:
             self._compare(run)
@@ -77,6 +102,7 @@ class Follow:
             except DumpError as error:
                 return Look(self._run, streams=streams, problem=error)
             changed, gone = self._compare(run) if run is not self._run else ((), ())
+            changed = (*changed, *self._healed(run, frozenset(changed)))
             self._run = run
             waiting = tuple(key for key in sorted(self._unfinished) if key not in changed)
             return Look(run, changed, waiting, gone, streams, self._folders.problem or problem)
@@ -104,7 +130,9 @@ class Follow:
             try:
                 step = load(files, on_read)
             except DumpError as error:
+                self._remember_refused(key, [error])
                 raise self._of_its_age(key, error) from error
+            self._remember_refused(key, [*step.broken, *([step.rollout_problem] if step.rollout_problem else [])])
             step.broken = [self._of_its_age(key, error) for error in step.broken]
             return step
 
@@ -143,6 +171,23 @@ class Follow:
         self._unfinished -= set(gone)
         self._seen = seen
         return changed, gone
+
+    def _remember_refused(self, key: StepKey, errors: Iterable[DumpError]) -> None:
+        """What the file system refuses may heal though no file changes: a permission, a server that comes back."""
+        refused = [error for error in errors if isinstance(error.__cause__, OSError)]
+        self._refused.pop(key, None)
+        if refused:
+            denied = all(isinstance(error.__cause__, (PermissionError, FileNotFoundError)) for error in refused)
+            due = math.inf if denied else self._now() + RETRY
+            self._refused[key] = Refusal({error.path: access_of(error.path) for error in refused}, due)
+
+    def _healed(self, run: Run, changed: frozenset[StepKey]) -> list[StepKey]:
+        """The steps in which a file that was refused is worth another try."""
+        now = self._now()
+        healed = [key for key, one in self._refused.items() if now >= one.due or one.differs()]
+        for key in healed:
+            del self._refused[key]
+        return [key for key in healed if key in run.steps and key not in changed]
 
     def _of_its_age(self, key: StepKey, error: DumpError) -> DumpError:
         """By our own clock, as file times tell nothing where the writer's is off."""

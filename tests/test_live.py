@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -552,3 +553,58 @@ async def test_health_says_of_a_file_that_stays_broken_what_a_new_start_says(
         (root / "dashboard" / "metrics.jsonl").write_text("{}\nno record\n")
         app.reader.look()
         await until_shown(pilot, "0 errors, 1 warning, 1 note", "malformed line")
+
+
+TOKENIZER = {"type": "WordLevel", "vocab": {f"word{number}": number for number in range(1000)}, "unk_token": "word0"}
+
+
+async def test_a_tokenizer_that_is_written_late_is_used_in_every_pane(root: Path) -> None:
+    write(root, 0)
+    path = root / "tokenizer" / "tokenizer.json"
+    async with live(root) as (app, pilot):
+        await press(pilot, "enter", "enter")
+        await until_shown(pilot, "sample 0 ·", "lp_diff against position")
+        assert "word" not in text(app)
+        path.parent.mkdir()
+        whole = json.dumps({"version": "1.0", "model": TOKENIZER, "added_tokens": []})
+        path.write_text(whole[:1000])
+        app.reader.look()
+        assert "word" not in await still(pilot)
+        path.write_text(whole)
+        app.reader.look()
+        await until_shown(pilot, "word")
+        token = int(re.findall(r"word(\d+)", text(app))[0])
+        path.write_text(whole.replace(f'"word{token}"', '"another"'))
+        app.reader.look()
+        await until_shown(pilot, "another")
+        await press(pilot, "escape", "d", "enter")
+        await until_shown(pilot, "another")
+        path.write_text(whole)
+        app.reader.look()
+        await until_shown(pilot, f"word{token}")
+
+
+async def test_what_the_file_system_refused_is_read_once_it_is_not(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in range(2):
+        write(root, step, mirror=False)
+    path, real, refused = root / "rollout_data" / "1.pt", os.open, [True]
+
+    def refuse(name: Any, *how: Any) -> int:
+        if refused and os.fspath(name) == str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(name, *how)
+
+    monkeypatch.setattr(os, "open", refuse)
+    app = DumpTui(Run.open(root), StepKey(1), follow=True)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until_shown(pilot, "step 1: can't be shown", "Permission denied")
+        await press(pilot, "5")
+        await until_shown(pilot, "1 error", "Permission denied")
+        app.reader.look()
+        assert "1 error" in await still(pilot)
+        refused.clear()
+        path.chmod(0o600)
+        app.reader.look()
+        await until_shown(pilot, "0 errors", "step 1, 2 of 2")
+        await press(pilot, "1")
+        await until_shown(pilot, "4 samples in 1 group")

@@ -131,10 +131,14 @@ class Hits(Message):
 
 @dataclass
 class Grew(Message):
-    """What a look at a live run found; `newest` is the time of its newest data, in seconds since the epoch."""
+    """What a look at a live run found; `newest` is the time of its newest data, in seconds since the epoch.
+
+    `words` says that token ids mean something else than before, as when the tokenizer is written late.
+    """
 
     look: Look
     newest: float
+    words: bool = False
 
 
 @dataclass

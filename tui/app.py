@@ -230,9 +230,21 @@ class DumpTui(PairApp):
         elif self._position is not None and self._position >= len(loaded.samples):
             self._leave_sample("the step was rewritten with fewer samples")
         else:
-            self._stale = frozenset(SAMPLE_PANES)
-            if self._position is not None and (waited or self.pane in SAMPLE_PANES):
-                self.open_sample(self._position, self._opening if waited else self.pane)
+            self._renew_samples(waited)
+
+    def show_again(self) -> None:
+        """What the samples on screen are read with is another: the tokenizer."""
+        self._renew_samples(self.wait.waiting)
+
+    def _renew_samples(self, waited: bool) -> None:
+        """Of what shows samples read before, the one on screen now, the others when they come there."""
+        self._stale = frozenset(SAMPLE_PANES)
+        if self.facts_screen is not None:
+            self.action_facts()
+        elif self.pane == "pair" and self.pair.compared is not None:
+            self.compare_again(self.pair.compared)
+        elif self._position is not None and (waited or self.pane in SAMPLE_PANES):
+            self.open_sample(self._position, self._opening if waited else self.pane)
 
     def show_failure(self, problem: str) -> None:
         if self.loaded is not None:  # its files are being written anew: the place is gone to again once they are there

@@ -68,6 +68,12 @@ class PairApp(SampleApp):
             self.wait.begin("comparing two samples")
             self.reader.compare(self.loaded.step, left, right)
 
+    def compare_again(self, compared: Compared) -> None:
+        """Their step was read again."""
+        if self.loaded is None or max(compared.left, compared.right) >= len(self.loaded.samples):
+            return self.leave_pair()
+        self.compare(compared.left, compared.right)
+
     def on_pair_pane_wanted(self, event: PairPane.Wanted) -> None:
         self.compare(event.left, event.right)
 

@@ -223,6 +223,8 @@ class SampleApp(StepsApp):
         current = self.rollout.current
         if self.loaded is not None and self.loaded.key == key and current not in (None, position):
             self.go_to_sample(current)
+        elif self.pane in self._stale and self._position is not None:  # read again while it lay below
+            self.open_sample(self._position, self.pane)
 
     # Markdown --------------------------------------------------------------------------------------------------
 

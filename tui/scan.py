@@ -56,8 +56,9 @@ class Scan:
         if self._thread.closed:
             return
         died = answer.cancelled() or answer.exception() is not None
-        if died or (self._steps.follow is not None and answer.result()[0]["state"] == BeingWritten.state):
-            return self._wait(key)  # for this thread, whose Follow knows how long a file may take
+        failed = (BeingWritten.state, DumpError.state)
+        if died or (self._steps.follow is not None and answer.result()[0]["state"] in failed):
+            return self._wait(key)  # for this thread, whose Follow knows how long a file may take, and what may heal
         self._give(key, *answer.result(), reward_key)
 
     def _give(self, key: StepKey, row: Record, whole: bool, reward_key: str | None) -> None:

@@ -91,6 +91,9 @@ class StepsApp(TerminalApp):
     def show(self, loaded: Loaded, again: bool, waited: bool) -> None:
         raise NotImplementedError
 
+    def show_again(self) -> None:
+        raise NotImplementedError
+
     def show_failure(self, problem: str) -> None:
         raise NotImplementedError
 
@@ -244,6 +247,8 @@ class StepsApp(TerminalApp):
             return self.open_step(self._newest_like(self.wanted) or self.newest)
         if (self.loaded is not None or self.failed) and self.wanted in (*look.changed, *look.waiting):
             self.reader.open_step(self.wanted)  # what is on screen stays there until it is read
+        elif event.words and self.loaded is not None:
+            self.show_again()
         self.show_where()
 
     @on(Unseen)

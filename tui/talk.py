@@ -46,7 +46,8 @@ class Talks:
         self._sidecar: Sidecar | DumpError | None = None
 
     def open(self, step: Step, position: int, vocabulary: Vocabulary | None) -> Talk:
-        if self._entry is None or self._entry != step.files.trajectory:
+        failed = isinstance(self._sidecar, DumpError)  # which may heal
+        if self._entry is None or self._entry != step.files.trajectory or failed:
             self._entry, self._sidecar = step.files.trajectory, open_sidecar(step)
         sample = step.samples[position]
         conversation = read_conversation(step, sample, self._sidecar, vocabulary)

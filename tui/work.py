@@ -14,9 +14,10 @@ from textual.message import Message
 from dumptui.core.checkup import Checkup
 from dumptui.core.distribution import Distribution, distributions
 from dumptui.core.errors import DumpError, unexpected
-from dumptui.core.follow import Follow, Look
+from dumptui.core.follow import Follow, Look, access_of
 from dumptui.core.join import Step
 from dumptui.core.lifecycle import Lifecycle, read_lifecycle
+from dumptui.core.logs import signature
 from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
 from dumptui.core.record import Record
@@ -85,6 +86,7 @@ class Work:
         self._talks = Talks()
         self._telemetry: Telemetry | None = None
         self._vocabulary: Vocabulary | DumpError | None = None
+        self._vocabulary_of: object = None
 
     def open_step(self, key: StepKey) -> None:
         try:
@@ -183,13 +185,24 @@ class Work:
             self._post(Hits(view, pattern, [], told(error)))
 
     def words(self) -> Vocabulary | None:
-        """What token ids mean, read at the first call."""
-        if self._vocabulary is None:
+        """What token ids mean: read at the first call, and again when the file is another one, or there at last."""
+        path = self._steps.run.tokenizer
+        access = access_of(path), signature(path)
+        if self._vocabulary is None or access != self._vocabulary_of:
+            self._vocabulary_of = access
             try:
-                self._vocabulary = Vocabulary.load(self._steps.run.tokenizer)
+                self._vocabulary = Vocabulary.load(path)
             except DumpError as error:
                 self._vocabulary = error
         return self._vocabulary if isinstance(self._vocabulary, Vocabulary) else None
+
+    def _words_changed(self) -> bool:
+        """Whether what was shown with other words, or with none, is to be shown again."""
+        before = self._vocabulary
+        if before is None:  # nothing was
+            return False
+        words = self.words()
+        return words is not before and (words is not None or isinstance(before, Vocabulary))
 
     # A column over a whole step --------------------------------------------------------------------------------
 
@@ -247,11 +260,12 @@ class Work:
             return
         self._follow_health(look)
         problem = "" if look.problem is None else str(look.problem)
-        if not look.anything and problem == self._told:
+        words = self._words_changed()
+        if not look.anything and problem == self._told and not words:
             return
         self._told = problem
         self._steps.summaries.run = look.run
-        self._post(Grew(look, newest))
+        self._post(Grew(look, newest, words))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
     def find_health(self) -> None:
