@@ -15,6 +15,11 @@ class DumpError(Exception):
         self.path = os.fspath(path)
         self.problem = problem
 
+    @property
+    def short(self) -> str:
+        """Without the folder, which leaves no room for the reason on the screen."""
+        return f"{os.path.basename(os.path.normpath(self.path))}: {self.problem}"
+
 
 def unexpected(error: BaseException) -> str:
     """What ended something, where that is neither the file's fault nor expected."""
