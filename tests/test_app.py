@@ -508,14 +508,14 @@ async def test_neither_a_step_nor_quitting_waits_for_the_scan(demo: Path, monkey
 
 async def test_a_defect_costs_the_step_or_the_sample(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> Any:
-        raise MemoryError("[bold]out of memory")
+        raise LookupError("[bold]out of memory")
 
     app, pilot = session
     forget_what_was_read(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(step_reader, "load", fail)
         await go(pilot, "down")
-        await until_shown(pilot, "step 1: can't be shown: MemoryError: [bold]out of")
+        await until_shown(pilot, "step 1: can't be shown: LookupError: [bold]out of")
     await go(pilot, "down")
     await until_shown(pilot, "eval 0, 1 of 1", "20 samples in 10 groups")
     monkeypatch.setattr(work, "view_sample", fail)

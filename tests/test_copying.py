@@ -6,9 +6,12 @@ import base64
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,9 +23,11 @@ from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.command_line import command_line, quoted
 from dumptui.tui.copying import CHUNK, LIMIT, clipboard_sequence, copyable, fits
-from dumptui.tui.exporting import folder_for, to_markdown, write_new
+from dumptui.tui.exporting import folder_for, in_folder, to_markdown, write_new
 from dumptui.tui.sheets import table_sheet
 
+UMASK = os.umask(0)
+os.umask(UMASK)
 PATHS = st.binary().map(os.fsdecode)
 
 
@@ -81,8 +86,43 @@ def test_a_file_is_never_written_over(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(OSError):
+    with pytest.raises(DumpError, match=r"^x\.csv in .*/missing: No such file or directory$"):
         write_new(tmp_path / "missing", "x", "csv", "x")
+
+
+@contextmanager
+def full_disk(room: int) -> Iterator[None]:
+    """Files take so many bytes and no more."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("room", [0, 1000])
+def test_a_full_disk_leaves_neither_the_file_nor_a_part_of_it(tmp_path: Path, room: int) -> None:
+    with full_disk(room), pytest.raises(DumpError, match=r"^x\.csv in .*: File too large$"):
+        write_new(tmp_path, "x", "csv", "x" * 5000)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "xdg"] == []
+    assert write_new(tmp_path, "x", "csv", "x" * 5000).read_text() == "x" * 5000
+    assert (tmp_path / "x.csv").stat().st_mode & 0o777 == 0o666 & ~UMASK
+
+
+def test_a_file_system_without_links_takes_files_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert [write_new(tmp_path, "x", "csv", text).name for text in "ab"] == ["x.csv", "x-2.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "xdg") == ["x-2.csv", "x.csv"]
+
+
+def test_a_file_is_named_in_full_whatever_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert in_folder(Path("/home/me/runs/x.csv")) == "x.csv in ~/runs"
+    assert in_folder(Path("/a" * 300, "x.csv")) == f"x.csv in …a{'/a' * 23}"
 
 
 @pytest.mark.parametrize("way", ["the run", "a folder of it", "a link to it", "where a link in it leads"])

@@ -153,6 +153,19 @@ async def test_what_is_exported_is_what_the_command_line_prints(
     assert (tmp_path / f"{name}.md").read_text().startswith("| ")
 
 
+async def test_a_file_is_named_whatever_the_length_of_its_path(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("a-long-name" * 20) / ("of-a-folder" * 20)
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    async with opened(demo, key=StepKey(2), size=(60, 20)) as (_, pilot):
+        for name in ("dumptui-steps.csv", "dumptui-steps-2.csv"):
+            await press(pilot, "e")
+            await pick(pilot, "CSV")
+            await until_shown(pilot, f"written to {name} in")
+
+
 async def test_the_order_on_screen_is_the_order_of_the_file(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

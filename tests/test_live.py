@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import errno
 import json
 import os
@@ -491,18 +492,20 @@ def bells(terminal: Terminal) -> int:
 @pytest.mark.parametrize(
     ("age", "said"),
     [
-        (5, ", data 12:00:00"),
-        (599, ", data 12:00:00"),
-        (601, ", data 12:00:00, over 10 min ago"),
-        (1199, ", data 12:00:00, over 10 min ago"),
-        (3 * 3600, ", data 12:00:00, over 2 h ago"),
-        (13 * 3600, ", data 2026-01-01 12:00, over 10 h ago"),
-        (90 * 86_400, ", data 2026-01-01 12:00, over 56 days ago"),
-        (-100, ", data 12:00:00"),
+        (5, ", data 12:00:00 UTC"),
+        (599, ", data 12:00:00 UTC"),
+        (601, ", data 12:00:00 UTC, over 10 min ago"),
+        (1199, ", data 12:00:00 UTC, over 10 min ago"),
+        (3 * 3600, ", data 12:00:00 UTC, over 2 h ago"),
+        (13 * 3600, ", data 2026-01-01 12:00 UTC, over 10 h ago"),
+        (90 * 86_400, ", data 2026-01-01 12:00 UTC, over 56 days ago"),
+        (-100, ", data 12:00:00 UTC"),
     ],
 )
-def test_the_age_of_the_newest_data_is_told_where_it_is_late_and_seldom_changes(age: float, said: str) -> None:
-    noon = time.mktime((2026, 1, 1, 12, 0, 0, 0, 0, -1))
+def test_the_age_of_the_newest_data_is_told_where_it_is_late_and_seldom_changes(
+    age: float, said: str, elsewhere: None
+) -> None:
+    noon = calendar.timegm((2026, 1, 1, 12, 0, 0))
     assert data_line(noon, noon + age) == said
 
 
@@ -608,3 +611,17 @@ async def test_what_the_file_system_refused_is_read_once_it_is_not(root: Path, m
         await until_shown(pilot, "0 errors", "step 1, 2 of 2")
         await press(pilot, "1")
         await until_shown(pilot, "4 samples in 1 group")
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Where the clock on the wall shows another time than UTC, which all times of a run are in."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_file_of_a_time_that_no_clock_can_say_has_the_last_one() -> None:
+    assert data_line(1e18, 1e9) == ", data 23:59:59 UTC"

@@ -283,7 +283,7 @@ class DumpTui(PairApp):
                 self.rollout.select_sample(find_sample(self.loaded.step, *asked).position)
                 self.panes[self.pane].enter()
         except DumpError as error:
-            self.notify(visible(str(error)), severity="error", markup=False)
+            self.notify(visible(error.short), severity="error", markup=False)
         if self.pane in SAMPLE_PANES:
             self._go_to_pane(self.pane)
 

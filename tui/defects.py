@@ -139,7 +139,7 @@ class DefectApp(TypedApp):
     def say_broken(self, error: BaseException) -> None:
         """Of what the reader worked out in the background, which has no place on the screen."""
         if isinstance(error, (DumpError, MemoryError)):
-            text = str(error) if isinstance(error, DumpError) else unexpected(error)
+            text = error.short if isinstance(error, DumpError) else unexpected(error)
             self.notify(visible(f"not all can be shown: {text}"), severity="error", markup=False)
         else:
             defect = self._seen(error)

@@ -191,7 +191,7 @@ class Desk(ContentSwitcher):
     @work
     async def _save(self, stem: str, suffix: str, text: Callable[[], str], why: str = "") -> None:
         """Write a file, in the thread that reads: `text` may have to."""
-        from dumptui.tui.exporting import folder_for, write_new
+        from dumptui.tui.exporting import folder_for, in_folder, write_new
 
         def save() -> Path:
             return write_new(folder_for(self.dumptui.run_), stem, suffix, text())
@@ -201,7 +201,7 @@ class Desk(ContentSwitcher):
         except (OSError, DumpError) as error:
             self.say(f"not written: {error}", problem=True)
         else:
-            self.say(f"{why}written to {path}")
+            self.say(f"{why}written to {in_folder(path)}")
 
     # The command line ------------------------------------------------------------------------------------------
 

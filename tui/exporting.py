@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from dumptui.core.xdg import inside
 from dumptui.tui.output import cell, columns, to_csv, to_json
 from dumptui.tui.sheets import Sheet
 
+FOLDER = 48  # characters of a folder in a message
 MARKUP = re.compile(r"([\\`*\[\]<>|~&#])")  # what Markdown would obey; an underscore within a word it leaves alone
 
 
@@ -52,14 +53,50 @@ def folders(run: Run) -> set[Path]:
 
 
 def write_new(folder: Path, stem: str, suffix: str, text: str) -> Path:
-    """Write `stem.suffix`, or `stem-2.suffix` and so on where that is taken. Raises OSError."""
-    for number in count(1):
-        path = folder / f"{stem}{f'-{number}' if number > 1 else ''}.{suffix}"
+    """Write `stem.suffix`, or `stem-2.suffix` and so on where that is taken. Raises DumpError.
+
+    The name is given to a file that is whole: a full disk, or an end of the program, leaves no part of one under it.
+    """
+    new = folder / f".{stem}.{suffix}.new-{os.getpid()}"
+    try:
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError:
-            continue
-        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            file.write(text)
-        return path
-    raise AssertionError
+            write_whole(new, text.encode("utf-8", "backslashreplace"))
+            return next(path for path in names(folder, stem, suffix) if take_name(new, path))
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise DumpError(in_folder(folder / f"{stem}.{suffix}"), error.strerror or str(error)) from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)  # where some file systems tell only that they are full
+
+
+def names(folder: Path, stem: str, suffix: str) -> Iterator[Path]:
+    return (folder / f"{stem}{f'-{number}' if number > 1 else ''}.{suffix}" for number in count(1))
+
+
+def take_name(new: Path, path: Path) -> bool:
+    """Whether the file has that name now; it is nobody else's. Raises OSError."""
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            return False
+        new.rename(path)
+    return True
+
+
+def in_folder(path: Path) -> str:
+    """The whole name of a file, and as much of the folder as there is room for."""
+    folder, home = str(path.parent), os.path.expanduser("~")
+    if os.path.isabs(home) and path.parent.is_relative_to(home):
+        folder = str(Path("~") / path.parent.relative_to(home))
+    return f"{path.name} in {folder if len(folder) <= FOLDER else '…' + folder[1 - FOLDER :]}"

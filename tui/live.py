@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from dumptui.core.logs import LATEST
 from dumptui.core.text import visible
 from dumptui.tui.alarms import alarms
 from dumptui.tui.panes.samples import count
@@ -93,7 +94,7 @@ def data_line(newest: float, now: float) -> str:
         return ""
     age = now - newest
     form = "%H:%M:%S" if age < DAY / 2 else "%Y-%m-%d %H:%M"
-    text = f", data {time.strftime(form, time.localtime(newest))}"
+    text = f", data {time.strftime(form, time.gmtime(min(newest, LATEST)))} UTC"  # as all times of the run
     if age < SILENCE:
         return text
     minutes = int(SILENCE / 60) << int(age / SILENCE).bit_length() - 1

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from textual.message import Message
@@ -95,8 +94,7 @@ class Work:
         except Abandoned:
             return
         except DumpError as error:
-            problem = f"{Path(error.path).name}: {error.problem}"  # a whole path would leave no room for the reason
-            self._post(Failed(key, problem, self._steps.unreadable(key, error)))
+            self._post(Failed(key, error.short, self._steps.unreadable(key, error)))
         except BaseException as error:  # a defect, no memory, or a panic of a library: it costs the step
             self._post(Failed(key, told(error), self._steps.unreadable(key, DumpError(str(key), told(error)))))
 
@@ -318,7 +316,7 @@ class Work:
 
 def told(error: BaseException) -> str:
     """A DumpError says all there is to say; of a defect its type is the first thing to know."""
-    return str(error) if isinstance(error, DumpError) else unexpected(error)
+    return error.short if isinstance(error, DumpError) else unexpected(error)
 
 
 def flow_of(view: SampleView) -> Flow:
