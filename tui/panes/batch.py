@@ -212,7 +212,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             line.say("")
         for table in self.query(Table):
             table.show([], 0, lambda at: [])
-        self._show_bars(0)
+        self._show_columns([], "")
 
     def _say_empty(self, files: str, samples: str) -> None:
         self.query_one("#files", Table).empty = files
