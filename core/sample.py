@@ -235,7 +235,7 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
 def is_weighted(mask: Array) -> bool:
     if mask.dtype.kind in "iu" and mask.flags.c_contiguous:
         return bool(mask.view(f"u{mask.itemsize}").max(initial=0) > 1)
-    return np.count_nonzero(mask == 0) + np.count_nonzero(mask == 1) < len(mask)
+    return bool(np.count_nonzero(mask == 0) + np.count_nonzero(mask == 1) < len(mask))
 
 
 def read_execution(value: object) -> int | str | None:
