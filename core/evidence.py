@@ -133,15 +133,18 @@ class Evidence:
             if rule is not None and ENGINE in shard.per_token:
                 held = peers.spans(rule, peers.cp_size, peers.cp_ranks[peers.shards.index(shard)])
                 found = self._agreement(peers, shard, held, read_engine(shard))
-            others = [not sure and self._is_other(peers, shard, row) for row, sure in enumerate(found.telling.tolist())]
-            moved = [agree is False and not other for agree, other in zip(found.agreed, others, strict=True)]
-            self._judged[key] = Judged(np.array(others, bool), np.array(moved, bool), found.identical)
+            others = self._others(peers, shard, np.flatnonzero(~found.telling & (peers.positions >= 0)).tolist())
+            moved = [agree is False and not other for agree, other in zip(found.agreed, others.tolist(), strict=True)]
+            self._judged[key] = Judged(others, np.array(moved, bool), found.identical)
         return self._judged[key]
 
-    def _is_other(self, peers: Peers, shard: Shard, row: int) -> bool:
-        """Whether a row holds other tokens than its sample; not in the first file, whose rows were joined by tokens."""
-        position = int(peers.positions[row])
-        return position >= 0 and shard is not peers.first and not self.same_tokens(shard, row, position)
+    def _others(self, peers: Peers, shard: Shard, unsure: Sequence[int]) -> Bools:
+        """Which of these rows are not sure to be of the sample; those of the first file were joined by their tokens."""
+        others = np.zeros(shard.rows, bool)
+        left = [row for row in unsure if shard is not peers.first]
+        for row, tokens in zip(left, read_each(shard.tensors("tokens", left)), strict=True):
+            others[row] = tokens is None or not self._is_sample(shard, row, tokens, int(peers.positions[row]))
+        return others
 
     def engine_agrees(self, peers: Peers, shard: Shard, held: Spans) -> bool:
         """Whether a file's slices of the engine's log-probs are those at `held`, over all rows of this attempt."""
@@ -149,7 +152,7 @@ class Evidence:
             self._engine[id(shard)] = read_engine(shard)
         agreed = self._agreement(peers, shard, held, self._engine[id(shard)]).agreed
         return all(
-            agree is not False or not self.same_tokens(shard, row, int(peers.positions[row]))
+            agree is not False or self.same_tokens(shard, row, int(peers.positions[row])) is False
             for row, agree in enumerate(agreed)
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 from dumptui.core.context_parallel import Array
 from dumptui.core.copies import contradictions, in_words
 from dumptui.core.errors import DumpError
+from dumptui.core.finding import count
 from dumptui.core.flat import Bools, Flat
 from dumptui.core.join import FIELDS, Step, load
 from dumptui.core.layout import ENGINE
@@ -121,6 +122,9 @@ def notes(step: Step, sample: Sample, mask_reason: str | None, vocabulary: Vocab
     shard = row.peers.first
     if expanded := int(shard.totals[row.row]) - sample.total_length:
         found.append(f"train side expanded by {expanded} tokens")
+    alignment = row.peers.alignments.get(row.row)
+    if alignment is not None and (runs := int((~alignment.own).sum())):
+        found.append(f"{count(runs, 'token')} of the response stand for runs of media, of which no value is shown")
     if row.tied:
         found.append("train row matched by order: another sample has the same index and tokens")
     found += in_words(contradictions(step, [sample.position]))

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from dumptui.core import tables
+from dumptui.core.health import exit_code, health
 from dumptui.core.join import DUMPED, Step
+from dumptui.core.run import Run
 from tests.reading import documents, read, samples
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
 
@@ -67,6 +70,7 @@ def test_no_value_of_another_attempt_is_shown(tmp_path: Path, layout: Layout, pr
     assert (row["train_samples"], row["mean_abs_lp_diff"], row["state"]) == (0, None, "not dumped")
     assert "rows of other samples" in str(row["reason"])
     assert all("sample_index" in document["fields"]["train_log_probs"]["reason"] for document in documents(step))
+    assert exit_code(health(Run.open(tmp_path))) == 1
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
@@ -156,6 +160,9 @@ def test_media_in_a_response_keep_every_value_at_its_token(tmp_path: Path) -> No
             if short["loss_mask"][at]:
                 assert abs(fields["lp_diff"]["values"][at] - (shown - engine[at])) < 1e-6
         assert documents(read(run))[0]["loss_mask"] == short["loss_mask"]
+        assert any(
+            note.startswith("2 tokens of the response stand for runs") for note in documents(read(run))[0]["notes"]
+        )
 
 
 @pytest.mark.parametrize("evidence", ["mask", "media", None])
@@ -179,3 +186,30 @@ def test_media_that_cannot_be_aligned_are_refused_with_the_reason(tmp_path: Path
     shown = documents(read(tmp_path))[0]["fields"]["train_log_probs"]
     assert shown["values"] is None and shown["state"] == "unreadable"
     assert "media in the train file that can't be aligned" in shown["reason"]
+
+
+@pytest.mark.parametrize("layout", [Layout(tp=2), Layout(cp=2)], ids=str)
+def test_a_copy_whose_tokens_cannot_be_read_may_be_of_any_attempt(tmp_path: Path, layout: Layout) -> None:
+    """Its engine log-probs are too few to tell: nothing of it is shown."""
+    batch = attempt(1, [2] * 8)
+    old = write_step(tmp_path, 0, batch, layout, mirror=False).files[1].read_bytes()
+    truth = write_step(tmp_path, 0, attempt(2, [2] * 8), layout, mirror=False)
+    truth.files[1].write_bytes(old)
+    payload = torch.load(truth.files[1], weights_only=False)
+    payload["rollout_data"]["tokens"] = [None] * len(payload["rollout_data"]["tokens"])
+    torch.save(payload, truth.files[1])
+    assert not wrong(read(tmp_path), truth)
+
+
+def test_rows_whose_tokens_cannot_be_read_are_joined_by_nothing_less_than_their_log_probs(tmp_path: Path) -> None:
+    batch = attempt(1, [6, 6, 6])
+    truth = write_step(tmp_path, 0, batch, mirror=False)
+    payload = torch.load(truth.files[0], weights_only=False)
+    payload["rollout_data"]["tokens"] = [None] * 3
+    payload["rollout_data"]["rollout_log_probs"][1] += 0.5
+    torch.save(payload, truth.files[0])
+    step = read(tmp_path)
+    shown = [document["fields"]["train_log_probs"] for document in documents(step)]
+    assert [one["state"] for one in shown] == ["ok", "unreadable", "ok"]
+    assert "the tokens of the row can't be read" in shown[1]["reason"]
+    assert not wrong(step, truth)
