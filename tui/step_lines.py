@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from dumptui.core import tables
@@ -62,17 +62,24 @@ class Lines:
         sys.stdout.flush()
 
 
-def follow_steps(run: Run, known: Iterable[tuple[StepKey, Record]], args: argparse.Namespace) -> NoReturn:
-    """Print the `known` rows, then what comes. Ends by BrokenPipeError, KeyboardInterrupt or a signal only."""
+def follow_steps(
+    run: Run,
+    known: Iterable[tuple[StepKey, Record]],
+    args: argparse.Namespace,
+    dated: Callable[[StepKey, Record], Record] = lambda key, row: row,
+) -> NoReturn:
+    """Print the `known` rows, then what comes, each `dated`: with its staleness. Ends by BrokenPipeError,
+    KeyboardInterrupt or a signal only.
+    """
     lines = Lines(args)
     follow = Follow(run.root, run=run)
     for key, row in known:
-        lines.take(key, row)
+        lines.take(key, dated(key, row))
     unfinished = list(lines.pending)
     while True:
         look = follow.look()
         for key in sorted({*unfinished, *look.changed, *look.waiting}):
-            lines.take(key, read_row(follow, key, args.reward_key))
+            lines.take(key, dated(key, read_row(follow, key, args.reward_key)))
         unfinished = []
         wait()
 

@@ -238,6 +238,7 @@ class Work:
             return
         self._told = problem
         self._steps.summaries.run = look.run
+        self._steps.summaries.staleness.forget(look.changed)
         self._post(Grew(look, self._follow.newest()))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
