@@ -15,7 +15,7 @@ from dumptui.core.run import Entry
 from dumptui.core.xdg import xdg_folder
 
 # Raise it when what is kept, or how it is worked out, changes.
-SCHEMA = 4
+SCHEMA = 5
 LIMIT = 256 << 20  # bytes of all that is kept; the longest unused goes first
 
 
