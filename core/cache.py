@@ -16,7 +16,7 @@ from dumptui.core.snapshot import read_bounded
 from dumptui.core.xdg import inside, own_folder, replace_file, xdg_folder
 
 # Raise it when what is kept, or how it is worked out, changes.
-SCHEMA = 4
+SCHEMA = 5
 LARGEST = 64 << 20  # bytes of one file that is read
 LIMIT = 256 << 20  # bytes of all that is kept; the longest unused goes first
 

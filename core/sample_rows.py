@@ -74,9 +74,12 @@ def sample_facts(
         "reward_chosen": reward_key is not None and (sample.reward is None or isinstance(sample.reward, Mapping)),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
+        "weight_version_max": max(counters(versions), default=None),
+        **({} if brief else prefill_facts(sample)),
         "versions": None if brief else version_range(versions) or None,
         "mixed_version": len(set(versions)) > 1 if versions else None,
-        "staleness": None if oldest is None else current - oldest,
+        "staleness": None if oldest is None or step.files.key.evaluation else current - oldest,
+        "staleness_reason": None,
         **({} if brief else generation_facts(sample)),
         **train_facts(step, sample, reward_key),
     }
@@ -104,6 +107,20 @@ def generation_facts(sample: Sample) -> Record:
             ("spec_draft_token_num", "spec_num_proposed_drafts"),
         ),
         "prefix_cache_hit_rate": share(sample.prefix_cache, ("cached_tokens",), ("total_prompt_tokens",)),
+    }
+
+
+def prefill_facts(sample: Sample) -> Record:
+    """The oldest version whose KV cache a prompt was read by, and the most that a call's output was ahead of it."""
+    lags = []
+    for call in sample.calls:
+        output, prefill = counters(one.version for one in call.spans), counters(one.version for one in call.prefill)
+        if output and prefill:
+            lags.append(max(output) - min(prefill))
+    prefilled = counters(span.version for call in sample.calls for span in call.prefill)
+    return {
+        "prefill_weight_version_min": min(prefilled, default=None),
+        "prefill_lag": max(lags, default=None),
     }
 
 
@@ -246,7 +263,8 @@ def effective_lengths(mask: Flat) -> list[int | None]:
 
 
 def current_version(step: int, versions: Sequence[Sequence[str]]) -> int:
-    """The weight version of a sample that was written wholly on-policy in a step, by those that wrote each sample.
+    """The weight version of a sample that was written wholly on-policy in a step, by those that wrote each sample: all
+    that one step tells. Of a run, core/weight_counter.py knows better.
 
     The counter is raised before the first rollout, so a fresh run's step N is written by version N + 1, a plain
     counter's by version N. One that is far behind began anew with a resumed attempt, or counts an update every few

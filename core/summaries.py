@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dumptui.core.cache import Cache, fingerprint
 from dumptui.core.run import Run, StepFiles, StepKey
+from dumptui.core.staleness import Staleness
 
 if TYPE_CHECKING:
     from dumptui.core.record import Record
@@ -29,6 +30,7 @@ class Summaries:
         self._cache = cache
         self._kept = cache.load(_STEPS)
         self._new = False
+        self.staleness = Staleness(self)
 
     def samples(self, key: StepKey) -> list[Record]:
         """The samples table of a step. Raises DumpError."""
@@ -37,7 +39,7 @@ class Summaries:
         kept = self._cache.load(name)
         if kept.get("stamp") == stamp:
             rows: list[Record] = kept["rows"]
-            return rows
+            return self.staleness.of_samples(key, rows)
         from dumptui.core import tables
         from dumptui.core.join import load
         from dumptui.core.step_summary import is_whole
@@ -46,10 +48,10 @@ class Summaries:
         rows = tables.samples(step, self.reward_key)
         if is_whole(step):
             self._cache.store(name, {"stamp": stamp, "rows": rows})
-        return rows
+        return self.staleness.of_samples(key, rows)
 
     def known(self, key: StepKey) -> Record | None:
-        """A step's row without reading anything of it; None when it has to be worked out."""
+        """A step's row without reading anything of it, and without staleness; None when it has to be worked out."""
         kept = self._kept.get(str(key))
         if kept is None or kept["stamp"] != self._stamp(self.run.steps[key]):
             return None
@@ -57,7 +59,7 @@ class Summaries:
         return row
 
     def rows(self, keys: Iterable[StepKey], workers: Workers | None = None) -> Iterator[tuple[StepKey, Record]]:
-        """The rows of steps in the order asked for: the known ones as they come, the others worked out."""
+        """The rows of steps in the order asked for, without staleness: known ones as they come, others worked out."""
         wanted = list(keys)
         known = {key: row for key in wanted if (row := self.known(key)) is not None}
         unknown = [key for key in wanted if key not in known]

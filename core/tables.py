@@ -19,6 +19,7 @@ from dumptui.core.sample_rows import samples
 from dumptui.core.schedule import Schedule, schedule_of
 from dumptui.core.statistics import finite, mean, std
 from dumptui.core.values import as_float
+from dumptui.core.weight_counter import versions_of
 
 __all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
 
@@ -244,6 +245,7 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
     found = {key: positions for key, positions in members(table).items() if key.group is not None}
     spreads = [std(attempts([table[at] for at in one], [rewards[at] for at in one])) for one in found.values()]
     mixed = [float(bool(row["mixed_version"])) for row in table if row["mixed_version"] is not None]
+    versions = versions_of(table)
     without_train = train_reason(step)
     reasons = [*step.rollout.notes, *([] if without_train is None else [without_train])]
     return {
@@ -261,7 +263,11 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "truncated_frac": mean([float(bool(row["truncated"])) for row in table]),
         "zero_std_frac": mean([float(spread <= SAME_REWARD) for spread in spreads if spread is not None]),
         "mixed_version_frac": mean(mixed),
-        "staleness_mean": None if evaluation else mean(floats(table, "staleness")),
+        "staleness_mean": mean(floats(table, "staleness")),
+        "staleness_reason": None,
+        "weight_version_begun": None if versions is None else versions.begun,
+        "weight_version_max": None if versions is None else versions.newest,
+        "weight_version_min_mean": mean(floats(table, "weight_version_min")),
         "mean_abs_lp_diff": mean(floats(table, "mean_abs_lp_diff")),
         "max_abs_lp_diff": largest(floats(table, "max_abs_lp_diff")),
         "mean_entropy": mean(floats(table, "mean_entropy")),

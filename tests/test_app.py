@@ -311,7 +311,7 @@ async def test_all_columns_and_other_trends(session: Session) -> None:
     table, plot = app.rollout.table, app.query_one("#trend", Plot)
     assert "rank" not in table.render_line(0).text
     await go(pilot, "enter", "a")
-    for _ in range(30):
+    for _ in range(40):
         app.rollout.table.action_shift(1)
     assert table.render_line(0).text.rstrip().endswith("rank   mb  opt")
     await go(pilot, "a")

@@ -132,7 +132,13 @@ STEPS = (
         percent,
         "share of prompt groups whose rewards are all equal, which give no advantage",
     ),
-    Field("staleness_mean", "stale", 5, fixed(1), "mean over samples of newest - oldest weight version"),
+    Field(
+        "staleness_mean",
+        "stale",
+        5,
+        fixed(1),
+        "mean over samples of the trainer's weight version at the step - the oldest that wrote a sample",
+    ),
     Field(
         "reward_episode_mean",
         "episode",
@@ -184,7 +190,7 @@ SAMPLES = (
         "stale",
         5,
         whole,
-        "newest weight version of an on-policy sample here - the sample's oldest",
+        "the trainer's weight version at this step - the oldest that wrote the sample",
     ),
     Field(
         "tool_calls",
@@ -212,6 +218,10 @@ SAMPLES = (
     Field("normalized_reward", "norm", 7, fixed(3, "+"), "the reward after group normalisation", False),
     Field("weight_version", "v last", 7, whole, "weight version of the last call", False),
     Field("weight_version_min", "v min", 6, whole, "oldest weight version", False),
+    Field("prefill_weight_version_min", "v fill", 6, whole, "oldest weight version whose KV cache a prompt has", False),
+    Field(
+        "prefill_lag", "fill lag", 8, whole, "newest version of a call's output - oldest of its prefill, at most", False
+    ),
     Field("mixed_version", "mixed", 5, yes, "written by more than one weight version", False),
     Field("spec_accept_rate", "spec", 6, fixed(3), "accepted / drafted tokens of speculative decoding", False),
     Field("prefix_cache_hit_rate", "cache", 6, fixed(3), "cached / all prompt tokens", False),

@@ -62,11 +62,15 @@ def write(args: argparse.Namespace, rows: Sequence[Record], document: Mapping[st
 
 
 def print_steps(request: Request) -> int:
+    staleness = request.summaries.staleness
     if request.args.follow:
         from dumptui.tui.step_lines import follow_steps
 
-        return follow_steps(request.run, checked_rows(request), request.args)
-    rows = [row for _, row in checked_rows(request)]
+        return follow_steps(request.run, checked_rows(request), request.args, staleness.of_step)
+    known = list(checked_rows(request))
+    for key, row in known:
+        staleness.learn(key, row)
+    rows = [staleness.of_step(key, row) for key, row in known]
     document = {"run": str(request.run.root), "rows": rows}
     return write(request.args, rows if request.args.csv else [with_partial_signs(row) for row in rows], document)
 

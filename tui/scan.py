@@ -31,13 +31,19 @@ class Scan:
         self._post = post
         self._workers = workers
         self._waiting: deque[StepKey] = deque()
+        self._rows: dict[StepKey, Record] = {}  # of the scan, as they are kept
+        self._left: set[StepKey] = set()  # steps whose rows are not known yet
 
     def begin(self, keys: Sequence[StepKey]) -> None:
         """Give the rows of these steps in this order: the known ones at once."""
         summaries = self._steps.summaries
         known = {key: row for key in keys if (row := summaries.known(key)) is not None}
-        self._post(Summary(known))
+        for key, row in known.items():
+            summaries.staleness.learn(key, row)
         unknown = [key for key in keys if key not in known]
+        self._rows = dict(known)
+        self._left = set(unknown)
+        self._post(Summary({key: self._dated(key, row) for key, row in known.items()}))
         if self._workers is not None and len(unknown) >= WORTH_WORKERS:
             self._hand_out(self._workers, unknown)
         else:
@@ -67,7 +73,15 @@ class Scan:
             return
         if whole:
             self._steps.summaries.keep(key, row)
-        self._post(Summary({key: row}))
+        self._rows[key] = row
+        self._left.discard(key)
+        self._post(Summary({key: self._dated(key, row)}))
+        if not self._left and len(self._rows) > 1:  # now all of the run is known that staleness needs
+            self._post(Summary({one: self._dated(one, row) for one, row in self._rows.items()}))
+
+    def _dated(self, key: StepKey, row: Record) -> Record:
+        """With its staleness, which may take other steps: those that are left are not read a second time for it."""
+        return self._steps.summaries.staleness.of_step(key, row, reading=not self._left)
 
     def _wait(self, *keys: StepKey) -> None:
         self._waiting.extend(keys)

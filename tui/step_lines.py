@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, NoReturn
 
 from dumptui.core import tables
@@ -105,19 +105,27 @@ class Lines:
         sys.stdout.flush()
 
 
-def follow_steps(run: Run, known: Iterable[tuple[StepKey, Record]], args: argparse.Namespace) -> NoReturn:
-    """Print the `known` rows, then what comes. Ends by BrokenPipeError, KeyboardInterrupt or a signal only."""
+def follow_steps(
+    run: Run,
+    known: Iterable[tuple[StepKey, Record]],
+    args: argparse.Namespace,
+    dated: Callable[[StepKey, Record], Record] = lambda key, row: row,
+) -> NoReturn:
+    """Print the `known` rows, then what comes, each `dated`: with its staleness. Ends by BrokenPipeError,
+    KeyboardInterrupt or a signal only.
+    """
     lines = Lines(args)
     follow = Follow(run.root, run=run)
     for key, row in known:
-        lines.take(run.steps[key], row)
+        lines.take(run.steps[key], dated(key, row))
     unfinished, problem = list(lines.pending), ""
     while True:
         look = follow.look()
         problem = report(look, problem)
         lines.forget(look.gone)
         for key in sorted({*unfinished, *look.changed, *look.waiting} & look.run.steps.keys()):
-            lines.take(look.run.steps[key], read_row(follow, look.run.steps[key], args.reward_key))
+            row = read_row(follow, look.run.steps[key], args.reward_key)
+            lines.take(look.run.steps[key], dated(key, row))
         unfinished = []
         wait()
 

@@ -44,7 +44,7 @@ class StepReader:
             return recent
         step, samples = self._read(key, report)
         groups = tables.groups(samples, evaluation=key.evaluation)
-        row = tables.step_row(step, samples)
+        row = self.summaries.staleness.of_step(key, tables.step_row(step, samples))
         loaded = Loaded(key, step, samples, groups, row, ranked(samples, groups, key.evaluation))
         self.recent.keep(loaded)
         return loaded
@@ -81,7 +81,7 @@ class StepReader:
             step.pause = self._check
             samples = tables.samples(step, self.summaries.reward_key, brief=brief, on_field=on_field)
             step.pause = lambda: None
-            return step, samples
+            return step, samples if brief else self.summaries.staleness.of_samples(key, samples, self._check)
         except (Abandoned, DumpError):
             raise
         except MemoryError as error:  # which says nothing about the step

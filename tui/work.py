@@ -263,6 +263,7 @@ class Work:
             return
         self._told = problem
         self._steps.summaries.run = look.run
+        self._steps.summaries.staleness.forget(look.changed)
         self._post(Grew(look, newest, words))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 

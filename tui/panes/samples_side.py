@@ -187,6 +187,8 @@ class SamplesSide(Vertical):
             text.append(f" · {SIGN}{reason}", "bold")
         if row["reason"]:
             text.append(f" · {visible(str(row['reason']))}", "bold")
+        if row.get("staleness_reason") and row["weight_version_min_mean"] is not None:
+            text.append(f" · staleness: {row['staleness_reason']}")
         self.query_one("#samples-title", Line).say(text)
 
     def _found(self) -> str:
