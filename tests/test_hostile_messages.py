@@ -179,11 +179,8 @@ def test_why_a_conversation_is_not_shown(tmp_path: Path, line: str, told: str) -
 def test_messages_in_the_metadata_that_are_no_list_are_told_of(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(0, metadata={"messages": "hi"}), sample(1, metadata={"messages": []})])
     step = read(tmp_path)
-    notes = [read_conversation(step, one, None, None).note for one in step.samples]
-    assert (
-        notes[0] == ("no conversation is recorded; the messages in the metadata can't be shown: not a list but str")
-        and notes[1] == "no conversation is recorded"
-    )
+    told, nothing = (read_conversation(step, one, None, None).note for one in step.samples)
+    assert told == f"{nothing}; the messages in the metadata can't be shown: not a list but str"
 
 
 def test_an_occurrence_that_is_no_number_leaves_the_row_to_its_order(tmp_path: Path) -> None:

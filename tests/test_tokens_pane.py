@@ -400,3 +400,19 @@ async def test_signs_can_be_read_without_colour(demo: Path, monkeypatch: pytest.
         style = heat._token_style(first)
         below = (view.value("lp_diff", first) or 0) < 0
         assert (bool(style.underline), bool(style.bold)) == (below, not below)
+
+
+async def test_a_run_of_placeholders_is_folded_where_nothing_was_trained(tmp_path: Path) -> None:
+    """A picture takes thousands of one token; what the model repeats is shown token by token."""
+    tokenizer = byte_level()
+    (tmp_path / "tokenizer").mkdir()
+    (tmp_path / "tokenizer/tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
+    (pad,) = tokenizer.encode("<|im_end|>").ids
+    tokens = [*b"see", *[pad] * 2000, *b"ok", *[pad] * 15, *b"so", *[pad] * 40]
+    mask = [1] * 2 + [0] * 20 + [1] * 20
+    write_step(tmp_path, 0, [sample(0, tokens=tokens, response_len=42, loss_mask=mask)], mirror=False)
+    async with DumpTui(Run.open(tmp_path), pane="tokens").run_test(size=(120, 40)) as pilot:
+        quoted = "«<|im_end|>»"
+        await until_shown(pilot, f"see{quoted}×2,000ok{quoted}{quoted}")
+        shown = text(pilot.app).replace("\n", "").replace(" ", "")
+        assert f"so{quoted}×20" in shown and shown.count(quoted) == 1 + 15 + 1 + 20

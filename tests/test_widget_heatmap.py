@@ -166,6 +166,28 @@ async def test_special_tokens_and_borders_are_signs_that_take_cells() -> None:
         assert app.moves == [2]
 
 
+async def test_a_folded_run_is_one_piece_with_its_number() -> None:
+    app = HeatmapApp()
+    texts = ["a", *["<pad>"] * 5000, "b", *["<pad>"] * 20]
+    async with app.run_test(size=(40, 4)) as pilot:
+        flow = Flow(texts, special=set(range(1, 5001)), borders={1: "│"}, folds={1: 5001, 5002: 5022})
+        app.heatmap.show(flow, np.zeros(5022), np.full(5022, PROMPT, np.uint8), diverging=True)
+        await pilot.pause()
+        assert app.lines()[0].rstrip() == "a│«<pad>»×5,000b<pad>×20"
+        await pilot.press("right", "right", "right", "left", "left", "G")
+        assert app.moves == [1, 5001, 5002, 5001, 1, 5021]
+        assert app.style_of("<pad>×20").reverse
+        app.heatmap.goto(2500)  # by a bookmark or a search: the token keeps its number
+        await pilot.pause()
+        assert app.style_of("5,000").reverse and app.moves[-1] == 2500
+        await pilot.press("right")
+        await pilot.click(offset=(6, 0))
+        assert app.moves[-2:] == [5001, 1]
+        await pilot.resize_terminal(8, 6)
+        await pilot.pause()
+        assert "".join(line.strip() for line in app.lines()[:5]).endswith("b<pad>×…")
+
+
 async def test_missing_tokens_differ_from_statistic_to_statistic() -> None:
     app = HeatmapApp()
     flow = Flow(["a", "b", "c"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -27,7 +27,7 @@ from dumptui.core.survey import Survey, surveying
 from dumptui.core.telemetry import Telemetry
 from dumptui.core.token_search import find
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.view import SampleView, view_sample
+from dumptui.core.view import MASKED, PROMPT, SampleView, view_sample
 from dumptui.core.workers import Workers
 from dumptui.tui.answers import (
     Broken,
@@ -54,6 +54,7 @@ from dumptui.tui.widgets.flow import Flow
 from dumptui.tui.widgets.frame import FINE_MARK, MARK
 
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
+SHORTEST_FOLD = 16  # tokens; the shortest run, written out, takes some lines
 PAINTING = 0.1  # seconds in which the screen paints an answer: twice as long beside a thread that works
 
 
@@ -325,4 +326,17 @@ def flow_of(view: SampleView) -> Flow:
     turns, edges = view.borders
     signs = dict.fromkeys(edges, FINE_MARK) | dict.fromkeys(turns, MARK)
     borders = {at: sign for at, sign in signs.items() if at < len(view.texts)}
-    return Flow(view.texts, frozenset(np.flatnonzero(view.special).tolist()), borders)
+    return Flow(view.texts, frozenset(np.flatnonzero(view.special).tolist()), borders, folds_of(view, borders))
+
+
+def folds_of(view: SampleView, borders: Mapping[int, str]) -> dict[int, int]:
+    """The long runs of one special token that was not trained on, such as those that stand for a picture."""
+    count = len(view.texts)
+    alike = np.zeros(count + 1, bool)
+    kinds, ids = view.kinds(None), view.sample.tokens[:count]
+    still = view.special & ((kinds == PROMPT) | (kinds == MASKED))
+    alike[1:count] = (ids[1:] == ids[:-1]) & still[1:] & still[:-1]
+    alike[list(borders)] = False
+    firsts = np.flatnonzero(~alike)
+    found = zip(firsts.tolist(), firsts[1:].tolist(), strict=False)
+    return {at: end for at, end in found if end - at >= SHORTEST_FOLD and "\n" not in view.texts[at]}

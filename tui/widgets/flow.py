@@ -26,7 +26,7 @@ def wrap(offsets: Sequence[int], breaks: Sequence[int], columns: int) -> list[in
     forced = next(ends)
     while start < count:
         starts.append(start)
-        fits = bisect_right(offsets, offsets[start] + columns, start + 2, min(start + columns, count) + 1) - 1
+        fits = bisect_right(offsets, offsets[start] + columns, start + 2) - 1
         start = min(fits, forced + 1)
         while forced < start:
             forced = next(ends)
@@ -48,10 +48,15 @@ class Flow:
         texts: the raw text of each token.
         special: indices of the tokens shown in quotes.
         borders: a glyph of one cell before a token, by index.
+        folds: runs of one token that are shown once with their count; the end of each by its first index.
     """
 
     def __init__(
-        self, texts: Sequence[str] = (), special: Set[int] = frozenset(), borders: Mapping[int, str] | None = None
+        self,
+        texts: Sequence[str] = (),
+        special: Set[int] = frozenset(),
+        borders: Mapping[int, str] | None = None,
+        folds: Mapping[int, int] | None = None,
     ) -> None:
         self._texts = texts
         self._shown = shown = _Labels()
@@ -62,8 +67,12 @@ class Flow:
         self.special = special
         self.borders = dict(borders or {})
         self.missing: Set[int] = frozenset()
+        self._folds = dict(sorted((folds or {}).items()))
+        self._folded = list(self._folds)
         for index in special:
             self._widths[index] += 2
+        for first, end in self._folds.items():
+            self._widths[first:end] = [cell_width(self.label(first)), *[0] * (end - first - 1)]
         for index in self.borders:
             self._widths[index] += 1
         self._offsets = [0, *accumulate(self._widths)]
@@ -89,7 +98,20 @@ class Flow:
 
     def label(self, index: int) -> str:
         label = self._shown[self._texts[index]]
-        return MISSING_SIGN * (index in self.missing) + (label.join(SPECIAL_QUOTES) if index in self.special else label)
+        quoted = label.join(SPECIAL_QUOTES) if index in self.special else label
+        return f"{MISSING_SIGN * (index in self.missing)}{quoted}{self._count(index)}"
+
+    def _count(self, index: int) -> str:
+        return f"×{self._folds[index] - index:,}" if index in self._folds else ""
+
+    def holder(self, index: int) -> int:
+        """The token that stands for this one: the first of a folded run, else itself."""
+        at = bisect_right(self._folded, index) - 1
+        return self._folded[at] if at >= 0 and index < self._folds[self._folded[at]] else index
+
+    def after(self, index: int) -> int:
+        """The next token that stands for itself."""
+        return self._folds.get(self.holder(index), index + 1)
 
     def wrap(self, columns: int) -> None:
         if columns != self._columns:

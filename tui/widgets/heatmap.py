@@ -61,9 +61,11 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
         super().watch_cursor(old, new)
         self.post_message(self.Moved(self))
 
-    def action_move(self, tokens: int) -> None:
+    def action_move(self, by: int) -> None:
+        """A folded run is one step."""
         self._goal = None
-        self.cursor += tokens
+        flow = self.flow
+        self.cursor = flow.after(self.cursor) if by > 0 else flow.holder(max(0, flow.holder(self.cursor) - 1))
 
     def action_climb(self, lines: int) -> None:
         # A short line on the way does not change the cell that is aimed at.

@@ -58,6 +58,7 @@ class ShadedText(Wheel):
     | first of a turn or chunk | | `│` or `┊` before it |
     | marked (search) | yellow | bold italic |
     | under the cursor | reverse | bold reverse |
+    | a folded run | | as its first token, with their number |
 
     Args:
         empty: the reason why there are no tokens, shown in the middle.
@@ -234,7 +235,7 @@ class ShadedText(Wheel):
             style += self.get_component_rich_style("heatmap--special", partial=True)
         if index in self._marked:
             style += self.get_component_rich_style("heatmap--mark", partial=True)
-        if index == self.cursor:
+        if index == self.flow.holder(self.cursor):
             style += self.get_component_rich_style("heatmap--cursor", partial=True)
         return style
 
@@ -254,7 +255,8 @@ class ShadedText(Wheel):
     def _line(self, first: int, end: int) -> Strip:
         segments = []
         room = self._columns
-        for index in range(first, end):
+        index = first if self.flow.holder(first) == first else self.flow.after(first)
+        while index < end:
             if index in self.flow.borders:
                 border = self.get_component_rich_style("heatmap--border")
                 segments.append(Segment(clip(self.flow.borders[index], room), border))
@@ -262,6 +264,7 @@ class ShadedText(Wheel):
             label = clip(self.flow.label(index), room)
             segments.append(Segment(label, self._token_style(index)))
             room -= cell_width(label)
+            index = self.flow.after(index)
         segments.append(Segment(" " * room, self.rich_style))
         return Strip(segments, self._columns).simplify()
 
