@@ -1,4 +1,4 @@
-"""The top line: where in the run, and whether trainer and engine agree there; and what is said of a live run."""
+"""The top line: the place in the run, and how well trainer and engine agree there; and the title of the window."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from dumptui.tui.columns import fixed
 
 
 def headline(run: Run, key: StepKey, row: Record | None) -> Text:
-    """`row` is the step's row in the steps table, None while it is not known."""
+    """Return the top line; `row` is the step's row in the steps table, None while it is unknown."""
     if key not in run.steps:
-        return Text().append(f"{key}, whose files are gone", "bold")
-    like = [one for one in run.steps if one.evaluation == key.evaluation]
-    text = Text().append(str(key), "bold").append(f", {like.index(key) + 1} of {len(like)}")
+        return Text().append(f"{key}: its files are gone", "bold")
+    same_kind = [other for other in run.steps if other.evaluation == key.evaluation]
+    text = Text().append(str(key), "bold").append(f", {same_kind.index(key) + 1} of {len(same_kind)}")
     if row is None:
         return text
     if row["samples"] is None:
         return text.append(f"  {row['state']}: {visible(str(row['reason']))}", "bold")
-    part = "~" if row["state"] == "partial" and row["mean_abs_lp_diff"] is not None else ""
-    text.append(f"  |Δ| {part}{fixed(4)(row['mean_abs_lp_diff'])}", "bold")
+    sign = "~" if row["state"] == "partial" and row["mean_abs_lp_diff"] is not None else ""
+    text.append(f"  |Δ| {sign}{fixed(4)(row['mean_abs_lp_diff'])}", "bold")
     if row["state"] != "ok":
         text.append(f"  train {row['train_samples']}/{row['samples']}", "bold")
     return text
 
 
 def window_title(key: StepKey, row: Record) -> str:
-    """For the terminal's title: numbers only, nothing that a dump could choose."""
+    """Return the terminal's title: numbers only, no text that comes from a dump."""
     reward, difference = fixed(3)(row.get("reward_mean")), fixed(4)(row.get("mean_abs_lp_diff"))
     return f"dumptui {key} reward {reward} |Δ| {difference}"

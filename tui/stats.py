@@ -1,4 +1,4 @@
-"""A step's figures in one quiet line."""
+"""The figures of a step in one quiet line."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ from rich.text import Text
 from dumptui.core.record import Record
 from dumptui.tui.columns import fixed, percent
 
-GAP = " "  # one blank: seven figures have to fit in 70 cells, beside the steps on a screen of 120
+GAP = " "  # one blank, since seven figures have to fit in 70 cells beside the steps on a screen of 120
 
 
 def zero_std(groups: Sequence[Record]) -> str:
-    """Of the groups with two rewards to compare, how many have equal ones; `groups` are rows of the groups table."""
+    """Return how many of the groups with two or more rewards have equal ones; `groups` are rows of the groups table."""
     known = [row for row in groups if row["zero_std_known"]]
     return f"{sum(bool(row['zero_std']) for row in known)}/{len(known)}" if known else "-"
 
 
 def stat_line(row: Record, groups: Sequence[Record]) -> Text:
-    """`row` is the step's in the steps table. |Δ| and H are means over samples of their means over unmasked tokens.
-
-    How many samples there are is told by the title above.
+    """Return the figures of a step; `row` is its row in the steps table. |Δ| and H are means over samples of their
+    means over unmasked tokens. The number of samples is in the title above.
     """
-    covers = "~" if row["state"] == "partial" else ""
+    sign = "~" if row["state"] == "partial" else ""
     figures = (
         ("reward", fixed(2)(row["reward_mean"])),
         ("trunc", percent(row["truncated_frac"])),
         ("0-std", zero_std(groups)),
         ("mixed", percent(row["mixed_version_frac"])),
         ("stale", fixed(1)(row["staleness_mean"])),
-        ("|Δ|", partly(covers, fixed(4)(row["mean_abs_lp_diff"]))),
-        ("H", partly(covers, fixed(2)(row["mean_entropy"]))),
+        ("|Δ|", partly(sign, fixed(4)(row["mean_abs_lp_diff"]))),
+        ("H", partly(sign, fixed(2)(row["mean_entropy"]))),
     )
     text = Text()
     for name, value in figures:
-        text.append(GAP * bool(text)).append(f"{name} ", "dim").append(value)
+        text.append(GAP if text else "").append(f"{name} ", "dim").append(value)
     return text
 
 

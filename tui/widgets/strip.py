@@ -17,7 +17,7 @@ def finite_range(values: Sequence[float | None]) -> Range | None:
 
 
 def reward_strip(rewards: Sequence[float | None], binary: bool, ends: Range | None, width: int) -> str:
-    """Return rewards in at most `width` cells: `+` and `-` if binary, else values, or bars within `ends`; `?` for none."""
+    """Return rewards in at most `width` cells: `+` and `-` if binary, else values or bars within `ends`; `?`: none."""
     if binary:
         return signs(rewards, width)
     values = " ".join("?" if reward is None else short(reward) for reward in rewards)
