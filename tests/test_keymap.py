@@ -44,8 +44,8 @@ def test_lines_are_ids_and_keys_by_character_or_by_name() -> None:
     ("line", "told"),
     [
         ("tokens.wurst = x", "unknown id 'tokens.wurst'; dumptui --print keys lists the ids"),
-        ("app.quit", "no key is given for app.quit"),
-        ("app.quit = ,", "no key is given for app.quit"),
+        ("app.quit", "no key for app.quit"),
+        ("app.quit = ,", "no key for app.quit"),
         ("app.quit = ctlr+x", "'ctlr+x' is not a key"),
         ("app.quit = x, nokey", "'nokey' is not a key"),
         ("\x1b]0;owned\x07 = x", r"unknown id '\x1b]0;owned\x07'"),
