@@ -99,9 +99,7 @@ def _read(path: Path, columns: dict[str, Any], start: int = 0, length: int | Non
         raise DumpError(path, f"is not a readable parquet file: {_first_line(error)}") from error
     wrong = [name for name, dtype in table.schema.items() if dtype != columns[name]]
     if wrong:
-        raise DumpError(
-            path, f"is not a mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}"
-        )
+        raise DumpError(path, f"is not a mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}")
     return table
 
 
