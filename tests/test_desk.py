@@ -131,7 +131,7 @@ async def test_what_is_exported_is_what_the_command_line_prints(
             await press(pilot, key)
             await until(pilot, lambda: not app.wait.waiting)
         if name == "dumptui-health":
-            await until(pilot, lambda: app.health.query_one(Table).empty != "looking")
+            await until(pilot, lambda: app.health.query_one(Table).empty != "checking")
         await press(pilot, ":")
         await until_shown(pilot, "this command prints the view on screen")
         await press(pilot, "y")

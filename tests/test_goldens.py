@@ -44,7 +44,7 @@ async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
             if name == "facts":
                 await until_shown(pilot, "▾ sample")
             if name == "health":
-                await until(pilot, lambda: app.health.query_one(Table).empty != "looking")
+                await until(pilot, lambda: app.health.query_one(Table).empty != "checking")
             shown = await still(pilot) + "\n"
             golden = GOLDENS / f"{name}-{size[0]}x{size[1]}.txt"
             if os.environ.get("UPDATE_GOLDENS"):

@@ -23,7 +23,7 @@ async def test_the_help_of_each_pane_names_it_and_its_keys(demo: Path, size: tup
             await until_shown(pilot, f"{label}: help", "About")
             await press(pilot, "down", "space", "up", "space")  # folds the text about it
             await until_shown(pilot, f"keys: {label}")
-            await press(pilot, "slash", *"marked", "enter")
+            await press(pilot, "slash", *"bookmarks", "enter")
             await until_shown(pilot, "'  Bookmarks")
             await press(pilot, "escape", "escape")
             await until(pilot, lambda: len(app.screen_stack) == 1)
@@ -40,7 +40,7 @@ async def test_the_help_fits_the_width_it_has_and_takes_another_one(demo: Path) 
             shown = [line.split("│")[1].strip(" ▌▇▂▅▃") for line in lines(app) if line.count("│") == 2]
             words = " ".join(" ".join(shown).split())
             assert "The steps of the run with a trend, and the samples of the step under the cursor. - enter" in words
-            assert "from a sample to its tokens; escape goes back. - / shows only samples" in words
+            assert "from a sample to its tokens; escape goes back. - / shows only the samples" in words
 
 
 async def test_keys_in_the_text_are_bold(demo: Path) -> None:
@@ -66,7 +66,7 @@ async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
         await press(pilot, "i")
         await until_shown(pilot, "all dumped fields")
         await press(pilot, "question_mark")
-        await until_shown(pilot, "A sample's facts: help")
+        await until_shown(pilot, "Details: help")
         await press(pilot, "q")
         await until_shown(pilot, "all dumped fields")
         await press(pilot, "q", "q")

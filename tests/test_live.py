@@ -155,7 +155,7 @@ async def test_a_step_whose_files_go_is_told_and_left_for_the_newest(root: Path)
         await until_shown(pilot, "step 0, 1 of 2", "+1 step ")
         forget(root, 0)
         app.reader.look()
-        await until_shown(pilot, "step 0, whose files are gone", "+1 step ")
+        await until_shown(pilot, "step 0: its files are gone", "+1 step ")
         for key in ("enter", "enter", "2", "3", "4", "1", ">", "<", "escape", "escape"):
             await press(pilot, key)
         await press(pilot, "F")

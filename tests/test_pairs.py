@@ -172,9 +172,7 @@ async def test_the_first_token_where_two_samples_part(tmp_path: Path) -> None:
         await go(pilot, "enter", "d")
         await until_shown(pilot, "compare sample 0 with", "worst")
         await choose(pilot, "       1")
-        await until_shown(
-            pilot, "sample 0 vs 1", "first differ at token 4 · 5 tokens in common (of 6 / 6) · 1 difference"
-        )
+        await until_shown(pilot, "sample 0 vs 1", "differ at token 4 · 5 tokens in common (of 6 / 6) · 1 difference")
         shown = " ".join(text(app).split())
         assert '- 0 #4 (response token 1) " 11" id 11 trainer -0.250 engine -0.500 Δ 0.250' in shown
         assert '+ 1 #4 (response token 1) " 99" id 99 trainer -2.000 engine -1.750 Δ -0.250' in shown

@@ -1,4 +1,4 @@
-"""Which samples of a step are shown, and in what order."""
+"""The selection and order of the samples of a step on screen."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ LABELS["sample"] = "sample_index"
 
 @dataclass(frozen=True)
 class Arrangement:
-    """`where` is a filter of core/filter.py, `pattern` what is searched; both are empty where nothing is asked."""
+    """A sort, a filter `where` as in core/filter.py, and a searched `pattern`; each may be empty."""
 
     sort: columns.Sort = ()
     where: str = ""
     pattern: str = ""
 
     def sorted_by(self, key: str) -> Arrangement:
-        """By this column alone, the largest first, or the other way round where it already is."""
-        before = self.sort or (("label", False),)
-        descending = not before[0][1] if before[0][0] == key else key != "label"
+        """Return it sorted by this column alone: the largest first, or reversed if it already was."""
+        sort = self.sort or (("label", False),)
+        descending = not sort[0][1] if sort[0][0] == key else key != "label"
         return replace(self, sort=((key, descending),))
 
     def then_by(self, key: str) -> Arrangement:
-        """By this column where the ones before it are equal; one of those is turned round."""
+        """Return it with this column as the last sort key; a column that is a key already is reversed."""
         if not self.sort:
             return self.sorted_by(key)
         if key in dict(self.sort):
-            return replace(self, sort=tuple((one, turn != (one == key)) for one, turn in self.sort))
+            return replace(self, sort=tuple((name, down != (name == key)) for name, down in self.sort))
         return replace(self, sort=(*self.sort, (key, key != "label")))
 
     def reversed(self) -> Arrangement:
         return replace(self, sort=tuple((key, not down) for key, down in self.sort or (("label", False),)))
 
-    def order(self, records: Sequence[Record], kept: Collection[int]) -> list[int]:
-        """The positions of `kept` in the order of the sort."""
+    def order(self, records: Sequence[Record], shown: Collection[int]) -> list[int]:
+        """Return the positions in `shown` in the order of the sort."""
         sort = tuple(("sample_index" if key == "label" else key, down) for key, down in self.sort)
-        return [at for at in columns.order(records, sort) if at in kept]
+        return [position for position in columns.order(records, sort) if position in shown]
 
     def select(self, rows: Sequence[Record]) -> list[int]:
-        """The rows of the samples table for which the filter holds. Raises DumpError."""
+        """Return the rows of the samples table that match the filter. Raises DumpError."""
         if not self.where:
             return list(range(len(rows)))
         from dumptui.core.filter import select  # polars takes 0.2 s to import
@@ -52,11 +52,11 @@ class Arrangement:
         return select(rows, self.where, LABELS)
 
     def sort_words(self) -> str:
-        """Such as "by |Δ|, largest first", or "by reward ▼, then len ▲"; nothing in file order."""
+        """Return the sort in words, such as "by |Δ|, largest first"; empty in file order."""
         labels = {field.key: field.label for field in columns.SAMPLES}
+        if not self.sort:
+            return ""
         if len(self.sort) == 1:
             key, down = self.sort[0]
             return f"by {labels[key]}, {'largest' if down else 'smallest'} first"
-        return "by " * bool(self.sort) + ", then ".join(
-            f"{labels[key]} {'▼' if down else '▲'}" for key, down in self.sort
-        )
+        return "by " + ", then ".join(f"{labels[key]} {'▼' if down else '▲'}" for key, down in self.sort)

@@ -46,8 +46,8 @@ class Words(Suggester):
         return completed if completed is not None and completed.startswith(value) else None
 
     def completed(self, text: str) -> str | None:
-        word, found = self.candidates(text)
-        starting = [name for name in found if name.startswith(word)] or found[:1]
+        word, names = self.candidates(text)
+        starting = [name for name in names if name.startswith(word)] or names[:1]
         return text[: len(text) - len(word)] + starting[0] if starting else None
 
     def candidates(self, text: str) -> tuple[str, list[str]]:
@@ -69,10 +69,10 @@ class Words(Suggester):
         _, names = self.candidates(text)
         line = Text()
         for name in names[:MOST]:
-            line.append("  " * bool(line)).append(name, "bold")
+            line.append("  " if line else "").append(name, "bold")
             if label := self._names[name]:
                 line.append(f" ({label})")
-        return line.append("  …" * (len(names) > MOST))
+        return line.append("  …" if len(names) > MOST else "")
 
 
 class Entry(Input):

@@ -49,12 +49,13 @@ def read_bookmark(value: object) -> Bookmark | None:
 
 def set_bookmark(state: State, place: Place, note: str | None) -> None:
     """Save a place with its note; None deletes its bookmark."""
-    others = [mark for mark in bookmarks(state) if mark.place != place]
-    marks = others if note is None else [*others, Bookmark(place, note)]
+    marks_elsewhere = [mark for mark in bookmarks(state) if mark.place != place]
+    marks = marks_elsewhere if note is None else [*marks_elsewhere, Bookmark(place, note)]
     state.put(NAME, [{"place": mark.place.to_json(), "note": mark.note} for mark in marks])
 
 
 def note_of(state: State, place: Place) -> str:
+    """Return the note of a place, empty without a bookmark."""
     return next((mark.note for mark in bookmarks(state) if mark.place == place), "")
 
 

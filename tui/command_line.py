@@ -30,7 +30,7 @@ def command_line(run: Run, sheet: Sheet, reward_key: str | None) -> str:
 
 
 def quoted(word: str) -> str:
-    """Return a word quoted for a shell; unprintable bytes in the form `$'\\x1b'` that bash, zsh and ksh know."""
+    """Return a word quoted for a shell; unprintable ones as bytes, `$'\\x1b'`, which bash, zsh and ksh know."""
     if word.isprintable():
         return shlex.quote(word)
     return "$'" + "".join(map(escaped, word)) + "'"

@@ -1,4 +1,4 @@
-"""Text on its way to the clipboard of the terminal, also through tmux, GNU screen and SSH."""
+"""The clipboard of the terminal, also through tmux, GNU screen and SSH."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from dumptui.core.text import visible
 
-LIMIT = 74_994  # bytes: as base64 it fits the 100,000 that common terminals take of one sequence
-CHUNK = 512  # GNU screen takes 768 bytes of one string
+LIMIT = 74_994  # bytes: as base64 they fit the 100,000 that common terminals accept in one sequence
+CHUNK = 512  # GNU screen accepts 768 bytes in one string
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 HINTS = {
     "tmux": "in tmux, enable `set -g set-clipboard on` or `allow-passthrough on`",
@@ -18,11 +18,11 @@ HINTS = {
 
 
 def copyable(text: str) -> str:
-    """The text of the dump as it is, but for controls and lone surrogates: they stand in visibly, as on screen.
+    """Return the text of the dump with visible stand-ins for control characters and lone surrogates, as on screen.
 
     Pasted into a shell, an escape sequence would be obeyed. Newlines and tabs stay.
     """
-    return OBEYED.sub(lambda found: visible(found[0]), text)
+    return OBEYED.sub(lambda match: visible(match[0]), text)
 
 
 def fits(text: str) -> bool:
@@ -30,7 +30,7 @@ def fits(text: str) -> bool:
 
 
 def multiplexer(env: Mapping[str, str]) -> str:
-    """ "tmux", "screen" or nothing; over SSH only TERM tells of it."""
+    """Return "tmux", "screen" or an empty text; over SSH only TERM shows it."""
     term = env.get("TERM", "")
     if env.get("TMUX") or term.startswith("tmux"):
         return "tmux"
@@ -38,11 +38,13 @@ def multiplexer(env: Mapping[str, str]) -> str:
 
 
 def clipboard_sequence(text: str, env: Mapping[str, str]) -> str:
-    """OSC 52. tmux obeys the plain form or passes on the wrapped one, each by an option of its own: it gets both."""
+    """Return the OSC 52 sequence. tmux obeys the plain form or passes on the wrapped one, each with an option of its
+    own, so it gets both.
+    """
     plain = f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07"
     match multiplexer(env):
         case "tmux":
             return plain + "\x1bPtmux;" + plain.replace("\x1b", "\x1b\x1b") + "\x1b\\"
         case "screen":
-            return "".join(f"\x1bP{plain[at : at + CHUNK]}\x1b\\" for at in range(0, len(plain), CHUNK))
+            return "".join(f"\x1bP{plain[start : start + CHUNK]}\x1b\\" for start in range(0, len(plain), CHUNK))
     return plain

@@ -44,7 +44,7 @@ def folder_for(run: Run) -> Path:
     for folder in (Path.cwd(), Path(os.path.expanduser("~"))):
         if folder.is_absolute() and not any(inside(folder, own) for own in folders(run)):
             return folder
-    raise DumpError(Path.cwd(), "is inside the run, which is never written into; start dumptui elsewhere")
+    raise DumpError(Path.cwd(), "is inside the run, where dumptui never writes; start it in another folder")
 
 
 def folders(run: Run) -> set[Path]:

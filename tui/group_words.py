@@ -1,4 +1,4 @@
-"""Prompt groups in cells and sentences."""
+"""Prompt groups as cells and sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dumptui.tui.panes.samples import count
 from dumptui.tui.widgets.strip import reward_strip
 
 OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
-"""What covers only a part of a group where a member has no reward."""
+"""The columns that cover only part of a group where a sample has no reward."""
 STRIP = next(field.width for field in columns.GROUPS if field.key == "strip")
 
 
@@ -35,11 +35,11 @@ def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
 
 
 def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
-    found = sample_cells(fields, record)
+    cells = sample_cells(fields, record)
     if record["rewarded"] == record["attempts"]:
-        return found
-    partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, found, strict=True)]
-    return ["~" * part + cell for part, cell in zip(partial, found, strict=True)]
+        return cells
+    is_partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, cells, strict=True)]
+    return ["~" + cell if partial else cell for partial, cell in zip(is_partial, cells, strict=True)]
 
 
 def group_label(row: Record) -> str:
@@ -50,15 +50,16 @@ def group_label(row: Record) -> str:
 
 
 def title(loaded: Loaded, groups: list[Group]) -> Text:
-    """The step's groups in a line: how many teach nothing, and pass@k over them."""
+    """Return the groups of a step in a line: how many have equal rewards, and pass@k over all of them."""
     text = Text().append(str(loaded.key), "bold")
     text.append(f" · {count(len(loaded.samples), 'sample')} in {count(len(groups), 'group')}")
     spreads = [group.spread for group in groups]
     comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
     text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
     for word in ("single", "unknown"):
-        text.append(f", {spreads.count(word)} {word}" * (word in spreads))
-    if spreads and not comparable and any(isinstance(one.reward, Mapping) for one in loaded.step.samples):
+        if word in spreads:
+            text.append(f", {spreads.count(word)} {word}")
+    if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in loaded.step.samples):
         text.append(" · rewards are dicts: w in the Rollout pane chooses an entry", "bold")
     return text.append(passes_text(mean_passes(groups)))
 

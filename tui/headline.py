@@ -1,4 +1,4 @@
-"""The top line: where in the run, and whether trainer and engine agree there; and what is said of a live run."""
+"""The top line: the place in the run, and how well trainer and engine agree there; and the title of the window."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from dumptui.tui.columns import fixed
 
 
 def headline(run: Run, key: StepKey, row: Record | None) -> Text:
-    """`row` is the step's row in the steps table, None while it is not known."""
+    """Return the top line; `row` is the step's row in the steps table, None while it is unknown."""
     if key not in run.steps:
-        return Text().append(f"{key}, whose files are gone", "bold")
-    like = [one for one in run.steps if one.evaluation == key.evaluation]
-    text = Text().append(str(key), "bold").append(f", {like.index(key) + 1} of {len(like)}")
-    text.append("  of an earlier attempt" * (key in run.earlier), "bold")
+        return Text().append(f"{key}: its files are gone", "bold")
+    same_kind = [other for other in run.steps if other.evaluation == key.evaluation]
+    text = Text().append(str(key), "bold").append(f", {same_kind.index(key) + 1} of {len(same_kind)}")
+    if key in run.earlier:
+        text.append("  of an earlier attempt", "bold")
     if row is None:
         return text
     if row["samples"] is None:
@@ -32,6 +33,6 @@ def headline(run: Run, key: StepKey, row: Record | None) -> Text:
 
 
 def window_title(key: StepKey, row: Record) -> str:
-    """For the terminal's title: numbers only, nothing that a dump could choose."""
+    """Return the terminal's title: numbers only, no text that comes from a dump."""
     reward, difference = fixed(3)(row.get("reward_mean")), fixed(4)(row.get("mean_abs_lp_diff"))
     return f"dumptui {key} reward {reward} |Δ| {difference}"

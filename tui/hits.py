@@ -39,7 +39,7 @@ class HitsScreen(Dialog[StepKey | None]):
         self.finder = finder
         self.keys = keys
         self.pattern = pattern
-        self.found: dict[StepKey, Searched] = {}
+        self.results: dict[StepKey, Searched] = {}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="hits"):
@@ -57,19 +57,19 @@ class HitsScreen(Dialog[StepKey | None]):
 
     @on(Searched)
     def _searched(self, event: Searched) -> None:
-        self.found[event.key] = event
+        self.results[event.key] = event
         self._show()
 
     @property
     def rows(self) -> list[Searched]:
         """The steps that match or can't be searched, in the order of the search."""
-        return [searched for searched in self.found.values() if searched.hits or searched.problem]
+        return [searched for searched in self.results.values() if searched.hits or searched.problem]
 
     def _show(self) -> None:
         rows = self.rows
-        done = sum(searched.finished or searched.problem is not None for searched in self.found.values())
+        done = sum(searched.finished or searched.problem is not None for searched in self.results.values())
         self.table.empty = "searching" if done < len(self.keys) else "no sample of the run matches"
-        self.table.show(COLUMNS, len(rows), lambda at: cells(rows[at]))
+        self.table.show(COLUMNS, len(rows), lambda index: cells(rows[index]))
         title = Text(f"{count(sum(len(searched.hits) for searched in rows), 'sample')} in ")
         title.append(f"{done} of {count(len(self.keys), 'step')} searched · ")
         title.append(f"/{visible(self.pattern)}/", "bold")

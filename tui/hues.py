@@ -42,8 +42,8 @@ def own(name: str, faint: str, text: str = "ansi_bright_white") -> Hue:
 
 
 BLACK = "ansi_black"
-# The pairs in a theme of the terminal's own 16 colours. Faint text takes the variant readable on the background:
-# bright on black, dark on white, and red on white instead of yellow, which would be invisible.
+# The pairs in a theme of the terminal's own 16 colours. Faint text takes the variant that is readable on its
+# background: bright on black, dark on white, and red on white instead of yellow, which would be invisible.
 ON_BLACK = {
     "orange-blue": Hues(own("blue", "bright_blue"), *[own("yellow", "yellow", BLACK)] * 2),
     "red-blue": Hues(own("blue", "bright_blue"), own("red", "bright_red"), own("green", "bright_green", BLACK)),

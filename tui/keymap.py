@@ -1,4 +1,4 @@
-"""Keys of one's own: a file of `id = keys` lines, in place of the keys that the bindings come with."""
+"""User-defined keys: a file of `id = keys` lines that replace the default keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST = 1 << 20  # bytes of a file of keys
 NAMES = {key.value for key in Keys}
 
 Keymap = dict[str, tuple[str, ...]]
-"""The keys of bindings by their ids, as Textual names them."""
+"""Keys by the id of their binding, as Textual names them."""
 
 
 class Line(NamedTuple):
@@ -34,13 +34,13 @@ class Line(NamedTuple):
 
 
 def keys_file() -> Path | None:
-    """$XDG_CONFIG_HOME/dumptui/keys; None for a user without a home."""
+    """Return $XDG_CONFIG_HOME/dumptui/keys; None for a user without a home."""
     folder = xdg_folder("XDG_CONFIG_HOME", ".config")
     return None if folder is None else folder / "keys"
 
 
 def read_keymap(path: Path | None) -> tuple[Keymap, list[str]]:
-    """The keymap of a file, and what is wrong with it, a sentence each. A file that isn't there is no fault."""
+    """Return the keymap of a file, and one sentence per problem. A missing file is no problem."""
     if path is None:
         return {}, []
     try:
@@ -61,7 +61,7 @@ def read_keymap(path: Path | None) -> tuple[Keymap, list[str]]:
 
 
 def lines(text: str) -> Iterator[Line]:
-    """Those that are neither empty nor a comment."""
+    """Yield the lines that are neither empty nor comments."""
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             name, _, keys = line.partition("=")
@@ -69,13 +69,13 @@ def lines(text: str) -> Iterator[Line]:
 
 
 def parts(key: str) -> tuple[list[str], str]:
-    """The modifiers of a key, and its name or character, which may be a plus."""
+    """Return the modifiers of a key, and its name or character, which may be a plus."""
     *modifiers, name = key[:-1].split("+")
     return modifiers, name + key[-1]
 
 
 def normal(key: str) -> str:
-    """A key by the name that Textual gives it: "?" is question_mark, shift+a is A."""
+    """Return a key by its name in Textual: "?" is question_mark, shift+a is A."""
     modifiers, name = parts(key)
     if modifiers == ["shift"] and name.isalpha() and len(name) == 1:
         return name.upper()
@@ -91,18 +91,18 @@ def fault(line: Line, known: Mapping[str, Binding]) -> str | None:
 
 
 def is_key(key: str) -> bool:
-    """Whether a key as it is written can be pressed."""
+    """Whether a key, as written in the file, can be pressed."""
     modifiers, name = parts(key)
     return MODIFIERS.issuperset(modifiers) and (len(name) == 1 or name in NAMES or character(name) is not None)
 
 
 def character(key: str) -> str | None:
-    """What is typed by a key without modifiers; None for keys such as f1."""
+    """Return the character that a key without modifiers types; None for keys such as f1."""
     return key_to_character(REPLACED_KEYS.get(key, key))
 
 
 def as_written(key: str) -> str:
-    """A key as a person writes it in the file: the character where it has one that a line may hold."""
+    """Return a key as it is written in the file: its character, if a line can hold it."""
     char = character(key)
     return char if char is not None and char.isprintable() and char not in ", =#" else key
 
@@ -111,7 +111,7 @@ def as_written(key: str) -> str:
 
 
 def bindings_of(node: type[DOMNode]) -> Keymap:
-    """The keys that a class of dumptui's own gives to the ids of its own bindings."""
+    """Return the keys that a class of dumptui gives to its own bindings, by id."""
     keymap: Keymap = {}
     for binding in Binding.make_bindings(node.__dict__.get("BINDINGS", ())):
         if binding.id is not None:
@@ -127,49 +127,49 @@ def all_classes(root: type[DOMNode] = DOMNode) -> Iterator[type[DOMNode]]:
 
 
 def import_all() -> None:
-    """What the screen may show; most of it is imported by the key that asks for it."""
-    for module in walk_packages(tui.__path__, "dumptui.tui."):
-        import_module(module.name)
+    """Import every module of the screen; most are otherwise imported when a key first needs them."""
+    for info in walk_packages(tui.__path__, "dumptui.tui."):
+        import_module(info.name)
 
 
 def all_bindings() -> dict[str, Binding]:
-    """By id, of everything that the screen may show."""
+    """Return every binding of the screen by its id."""
     import_all()
-    found: dict[str, Binding] = {}
+    bindings: dict[str, Binding] = {}
     for node in all_classes():
         for binding in Binding.make_bindings(node.__dict__.get("BINDINGS", ())):
             if binding.id is not None:
-                found.setdefault(binding.id, binding)
-    return found
+                bindings.setdefault(binding.id, binding)
+    return bindings
 
 
 def rows() -> list[Record]:
-    """A row a binding, with the keys it has now."""
+    """Return one row per binding, with its current keys."""
     keymap, _ = read_keymap(keys_file())
     known = all_bindings()
     defaults = {name: keys for node in all_classes() for name, keys in bindings_of(node).items()}
-    found: list[Record] = []
+    records: list[Record] = []
     for name, binding in sorted(known.items()):
         keys = ", ".join(map(as_written, keymap.get(name, defaults[name])))
-        found.append({"id": name, "keys": keys, "does": binding.tooltip or binding.description or binding.action})
-    return found
+        records.append({"id": name, "keys": keys, "does": binding.tooltip or binding.description or binding.action})
+    return records
 
 
 # Clashes ---------------------------------------------------------------------------------------------------------
 
 
 def clashes(screen: Screen[object], keymap: Keymap) -> list[str]:
-    """Where a key that was remapped now stands for two things at once, a sentence each: the nearer one has it."""
+    """Return one sentence per remapped key that now has two actions at once; the nearer action wins."""
     dialogs: list[list[type[DOMNode]]] = [[node] for node in all_classes() if issubclass(node, Screen)]
     chains: list[list[type[DOMNode]]] = [
-        [type(node) for node in one.ancestors_with_self] for one in screen.query("*") if one.can_focus
+        [type(node) for node in widget.ancestors_with_self] for widget in screen.query("*") if widget.can_focus
     ]
-    found = {pair: None for chain in dialogs + chains for pair in shared_keys(chain, keymap)}
-    return [f"{as_written(key)} is both {nearer} and {farther}: {nearer} wins" for key, nearer, farther in found]
+    pairs = {pair: None for chain in dialogs + chains for pair in shared_keys(chain, keymap)}
+    return [f"{as_written(key)} is both {nearer} and {farther}: {nearer} wins" for key, nearer, farther in pairs]
 
 
 def shared_keys(chain: Sequence[type[DOMNode]], keymap: Keymap) -> Iterator[tuple[str, str, str]]:
-    """Each key with the two ids that it has along a chain of nodes, the nearest first, if one of them was remapped."""
+    """Yield each key with the two ids it has along a chain of nodes, the nearest first, if one of them was remapped."""
     owner: dict[str, str] = {}
     for name, default in along(chain, keymap):
         for key in keymap.get(name, default):
@@ -179,7 +179,7 @@ def shared_keys(chain: Sequence[type[DOMNode]], keymap: Keymap) -> Iterator[tupl
 
 
 def along(chain: Iterable[type[DOMNode]], keymap: Keymap) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The ids of a chain with their keys; within a class those that were remapped have their key first."""
+    """Yield the ids of a chain with their keys; within a class, remapped ids come first."""
     for node in chain:
-        own = [one for base in node.__mro__ if issubclass(base, DOMNode) for one in bindings_of(base).items()]
-        yield from sorted(own, key=lambda one: one[0] not in keymap)
+        own = [item for base in node.__mro__ if issubclass(base, DOMNode) for item in bindings_of(base).items()]
+        yield from sorted(own, key=lambda item: item[0] not in keymap)

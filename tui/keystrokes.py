@@ -1,8 +1,8 @@
-"""One key at a time, so that each goes to what the one before it brought on the screen.
+"""One key at a time, so that each goes to the screen that the key before it opened.
 
-Textual sends a key to what has the focus as soon as it is read, and looks for its binding when the key has gone up from
-there to the app. Of keys that are read at once, all that follow the one that opens a dialog would have gone to what is
-below, and be lost.
+Textual sends a key to the focused widget as soon as it is read, and looks for its binding when the key has gone up from
+there to the app. If several keys are read at once, all keys after one that opens a dialog would go to the widget below
+the dialog, and be lost.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from textual.message import Message
 from textual.screen import Screen
 
 LOST = 1.0
-"""Seconds after which a key is no more waited for: the widget that had it may be gone, and the keys must go on."""
+"""Seconds after which the next key stops waiting: the widget that got the last key may be gone."""
 
 
 class Handled(Message):
-    """Follows a key all the way from the focus up to the app: when it is there, the key has been handled."""
+    """A message that follows a key from the focus up to the app: when it arrives, the key has been handled."""
 
     def __init__(self, typed: events.Event) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Handled(Message):
 
 
 class TypedApp(App[None]):
-    """Keys and pasted texts wait for the ones before them, and for the screen that these open to have its focus."""
+    """An app whose keys and pasted texts wait for the earlier ones, and for the focus of screens that those open."""
 
     BINDINGS = [Binding("ctrl+c", "leave", show=False, system=True, priority=True)]
 
@@ -40,7 +40,7 @@ class TypedApp(App[None]):
         self._waiting: deque[events.Key | events.Paste] = deque()
         self._handling: events.Event | None = None
         self._harmless: str | None = None
-        """The key that came last, if the screen is the same since."""
+        """The last key, if the screen has not changed since."""
         self._held = False
 
     def on_mount(self) -> None:
@@ -50,7 +50,7 @@ class TypedApp(App[None]):
         if not isinstance(event, (events.Key, events.Paste)) or event.is_forwarded:
             return await super().on_event(event)
         if self._held and isinstance(event, events.Key) and event.key in ("escape", "ctrl+c"):
-            self._waiting.clear()  # what was typed ahead is not wanted any more
+            self._waiting.clear()  # the keys typed ahead are dropped
             self._held = False
         self._waiting.append(event)
         await self._take()
@@ -61,12 +61,14 @@ class TypedApp(App[None]):
         while self._waiting and not self._held and self._is_free_for(self._waiting[0]):
             self._handling = event = self._waiting.popleft()
             await super().on_event(event)
-            told = event.is_forwarded and (self.focused or self.screen).post_message(Handled(event))
-            if not told and self._handling is event:
+            is_sent = event.is_forwarded and (self.focused or self.screen).post_message(Handled(event))
+            if not is_sent and self._handling is event:
                 self._handling = None
 
     def _is_free_for(self, event: events.Key | events.Paste) -> bool:
-        """A key that is held down need not wait once it has opened nothing: all of it is one change of the screen."""
+        """Whether a key can be handled now. A held key need not wait once it opened nothing: all its repeats act on one
+        screen.
+        """
         last = self._handling
         if last is None or monotonic() - last.time > LOST:
             return True
@@ -80,22 +82,23 @@ class TypedApp(App[None]):
             await self._take()
 
     def _change_screen(self, screen: Screen[object]) -> None:
-        """The key that did this has been handled, and what is to tell so may be lost with the screen that is left."""
+        """Stop waiting for the key that changed the screen: its Handled message may be lost with the old screen."""
         self._handling = self._harmless = None
         self.hold()
-        if not screen.call_later(self.call_later, self.release):  # behind its mounting, and what that asks of the app
+        # released after the screen is mounted, and after the messages that this sends to the app
+        if not screen.call_later(self.call_later, self.release):
             self._held = False
 
     def hold(self) -> None:
-        """Keep what is typed from now on until it is known where it belongs; escape and ctrl+c end that."""
+        """Keep the following keys until their screen is known; escape and ctrl+c end that."""
         self._held = True
 
     def release(self) -> None:
         self._held = False
-        self.call_later(self._take)  # by the app itself: what another sends goes up to its own parent only
+        self.call_later(self._take)  # by the app itself: a message of another node goes only to its parent
 
     async def action_leave(self) -> None:
-        """Quit, over a dialog too; where a text is selected, the key copies it."""
+        # Ctrl+C quits, also over a dialog; while a text is selected, the key copies it instead.
         if self.screen.get_selected_text() is not None or getattr(self.focused, "selected_text", None):
             raise SkipAction
         await self.action_quit()

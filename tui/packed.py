@@ -1,4 +1,4 @@
-"""How a step was packed, in sentences."""
+"""The packing of a step in sentences."""
 
 from __future__ import annotations
 
@@ -13,55 +13,57 @@ from dumptui.core.record import Record
 from dumptui.core.text import visible
 from dumptui.tui.panes.samples import count
 
-FEW = 4  # shards whose tokens are told one by one
-NAMED = 8  # samples that are named one by one
+FEW = 4  # shards whose tokens are listed one by one
+NAMED = 8  # samples that are listed by name
 
 
-def shards_text(found: Sequence[Load]) -> Text:
-    """The tokens of the data-parallel shards, and how much larger the largest is than their mean."""
+def shards_text(loads: Sequence[Load]) -> Text:
+    """Return the tokens of the data-parallel shards, and the ratio of the largest to their mean."""
     text = Text().append("tokens", "bold")
-    tokens = [load.tokens for load in found]
+    tokens = [load.tokens for load in loads]
     if not tokens:
         return text.append(" -: no train files")
     if len(tokens) <= FEW:
-        text.append("".join(f"  dp {at} {one:,}" for at, one in enumerate(tokens)))
+        text.append("".join(f"  dp {shard} {number:,}" for shard, number in enumerate(tokens)))
     else:
-        text.append(f" per DP shard {span(tokens)}")
+        text.append(f" per DP shard {range_text(tokens)}")
     return text.append(f" · {max_over_mean(imbalance(tokens))}" if len(tokens) > 1 else "")
 
 
-def micro_text(found: Sequence[Load]) -> Text:
-    """The micro-batches, or why nothing is known of them."""
-    reasons = list(dict.fromkeys(load.reason for load in found if load.reason is not None))
-    sizes = [size for load in found for size in load.micro_batches or ()]
+def micro_text(loads: Sequence[Load]) -> Text:
+    """Return the micro-batches, or the reason why they are unknown."""
+    reasons = list(dict.fromkeys(load.reason for load in loads if load.reason is not None))
+    sizes = [size for load in loads for size in load.micro_batches or ()]
     if not sizes:
         return Text().append("micro-batches", "bold").append(f" -: {reasons[0] if reasons else 'no train files'}")
-    counts = [len(load.micro_batches) for load in found if load.micro_batches is not None]
+    counts = [len(load.micro_batches) for load in loads if load.micro_batches is not None]
     noun = "micro-batch" if max(counts) == 1 else "micro-batches"
-    text = Text().append(f"{span(counts)} {noun}", "bold").append(" per DP shard")
-    steps = {len(load.steps) for load in found if load.steps is not None}
+    text = Text().append(f"{range_text(counts)} {noun}", "bold").append(" per DP shard")
+    steps = {len(load.steps) for load in loads if load.steps is not None}
     if len(steps) == 1:
-        text.append(f" in {(number := steps.pop())} optimizer step{'s' * (number != 1)}")
-    text.append(f" · tokens {span(sizes)}" + f", {max_over_mean(imbalance(sizes))}" * (len(sizes) > 1))
-    if any(load.steps is not None and len(load.steps) > 1 for load in found):
-        text.append(f" · worst step across DP shards {max_over_mean(worst_imbalance(found))}")
+        text.append(f" in {count(steps.pop(), 'optimizer step')}")
+    text.append(f" · tokens {range_text(sizes)}")
+    if len(sizes) > 1:
+        text.append(f", {max_over_mean(imbalance(sizes))}")
+    if any(load.steps is not None and len(load.steps) > 1 for load in loads):
+        text.append(f" · worst step across DP shards {max_over_mean(worst_imbalance(loads))}")
     return text.append(f" · {reasons[0]}" if reasons else "", "bold")
 
 
-def left_out_text(found: Sequence[LeftOut], table: Sequence[Record]) -> Text:
-    """What was not learnt from; `table` are the rows of the samples as the screen has them."""
+def left_out_text(groups: Sequence[LeftOut], table: Sequence[Record]) -> Text:
+    """Return the samples that were not trained, by reason; `table` has the rows of the samples table."""
     text = Text().append("not trained", "bold")
-    if not found:
+    if not groups:
         return text.append("  none")
-    told = []
-    for one in found:
-        names = [str(table[at]["label"]) for at in one.positions[:NAMED]]
-        more = " …" if len(one.positions) > NAMED else ""
-        told.append(f"{len(one.positions)} {one.fact}: {visible(' '.join(names))}{more}")
-    return text.append("  " + " · ".join(told))
+    reasons = []
+    for group in groups:
+        names = [str(table[position]["label"]) for position in group.positions[:NAMED]]
+        more = " …" if len(group.positions) > NAMED else ""
+        reasons.append(f"{len(group.positions)} {group.fact}: {visible(' '.join(names))}{more}")
+    return text.append("  " + " · ".join(reasons))
 
 
-def span(numbers: Sequence[int]) -> str:
+def range_text(numbers: Sequence[int]) -> str:
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
@@ -75,7 +77,7 @@ def cp_text(row: Record) -> str:
 
 
 def summary(step: Step) -> Text:
-    """What was trained, from how many files, under which layout."""
+    """Return what was trained, from how many files, in which layout."""
     text = Text().append(str(step.files.key), "bold")
     if step.files.key.evaluation:
         return text.append(" · evals have no train batch")

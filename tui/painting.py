@@ -1,8 +1,8 @@
-"""Painting by differences: what the terminal shows already is not written again, nor is a line drawn twice.
+"""Painting by differences: only what differs from the terminal's screen is written, and each line is drawn once.
 
-Over SSH bytes are what a screen costs. Textual writes every region that was refreshed, changed or not, and the whole
-screen again after each layout: opening a sample came to 89 KB in three repaints at 120x40. As differences it is one
-screen at most, 30 KB, and nothing where nothing changed.
+Over SSH the cost of a screen is its bytes. Textual writes every refreshed region, changed or not, and the whole screen
+again after each layout: opening a sample came to 89 KB in three repaints at 120x40. As differences it is one screen at
+most, 30 KB, and nothing where nothing changed.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 ROUNDS = 4
-"""Of the event loop: a widget is told, says that it changed, the screen is told that, and one in reserve."""
+"""Rounds of the event loop until a resized widget is drawn: resize, update, the screen's event, one in reserve."""
 T = TypeVar("T")
 Row: TypeAlias = Sequence[Strip]
-"""A line of the screen: what each widget shows in it, from the left to the right. What did not change is the same."""
+"""A line of the screen: the strip of each widget from left to right. An unchanged strip is the same object."""
 
 
 class Rows(NamedTuple):
-    """Whole lines of a screen of `height`, by their numbers: those in which something was refreshed."""
+    """Whole lines of a screen of `height`, by number: the lines with a refreshed region."""
 
     rows: Mapping[int, Row]
     height: int
 
 
 class Painter(Compositor):
-    """Draws whole lines, each once: Textual's own draws parts of them, from which no difference can be told.
+    """A compositor that draws each line whole and once: Textual's own draws parts, which can't be compared.
 
-    After a layout it waits for the widgets that were moved: told of their size, they change, and would be drawn twice.
+    After a layout it waits for the moved widgets: their resize events change them, and they would be drawn twice.
     """
 
     _waits = False
 
     def reflow(self, parent: Widget, size: Size) -> ReflowResult:
-        found = super().reflow(parent, size)
-        if (found.shown or found.resized) and not self._waits and isinstance(parent, Screen):
+        result = super().reflow(parent, size)
+        if (result.shown or result.resized) and not self._waits and isinstance(parent, Screen):
             self._waits = True
             self._wait(parent, ROUNDS)
-        return found
+        return result
 
     def _wait(self, screen: Screen[object], rounds: int) -> None:
         if rounds:
@@ -60,22 +60,22 @@ class Painter(Compositor):
             screen.call_later(self._draw, screen)
 
     def _draw(self, screen: Screen[object]) -> None:
-        if screen.app._batch_count:  # what is drawn in a batch is thrown away
+        if screen.app._batch_count:  # drawing inside a batch is discarded
             screen.set_timer(UPDATE_PERIOD, partial(self._draw, screen))
             return
         self.update_widgets(screen._dirty_widgets)
         screen._compositor_refresh()
 
     def update_widgets(self, widgets: set[Widget]) -> None:
-        """Of those on the screen. For others Textual would work out all places anew, and then, at the layout that shows
-        them, take them for widgets that have been told of their size already.
+        """Update the widgets that are on screen. For others Textual would compute all positions again, and at the
+        layout that shows them would treat them as already resized.
         """
         super().update_widgets(widgets & self.visible_widgets.keys())
 
     def render_update(
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
     ) -> Any:
-        if full:  # a picture of the screen
+        if full:  # a screenshot
             return super().render_update(full, screen_stack, simplify)
         if self._waits:
             return None
@@ -83,12 +83,12 @@ class Painter(Compositor):
         screen = self.size.region
         dirty = [region.intersection(screen) for region in self._dirty_regions]
         self._dirty_regions.clear()
-        wanted = {y for region in dirty for y in region.line_range}
-        return Rows(self._rows(wanted), screen.height) if wanted else None
+        numbers = {y for region in dirty for y in region.line_range}
+        return Rows(self._rows(numbers), screen.height) if numbers else None
 
     def _seen(self) -> Iterator[tuple[Widget, Region, Region]]:
-        """What can be seen, each with its region and the one that it is clipped to: also through a dialog that has no
-        background of its own, for which Textual draws all that is below, once more and in one piece.
+        """Yield each visible widget with its region and clip, also those below a dialog without a background; Textual
+        would draw everything below such a dialog again, in one piece.
         """
         layers, below = [cast(Compositor, self)], visible_screen_stack.get()
         while below and is_see_through(layers[-1]):
@@ -98,19 +98,19 @@ class Painter(Compositor):
                 if widget is not layer.root or layer is layers[-1]:
                     yield widget, region, clip
 
-    def _rows(self, wanted: set[int]) -> dict[int, Row]:
-        """These lines, from the front to the back, so that what is covered is not drawn at all."""
+    def _rows(self, numbers: set[int]) -> dict[int, Row]:
+        """Return these lines, drawn from front to back, so that covered parts are not drawn at all."""
         screen = self.size.region
-        lines = {y: Spans(screen.width) for y in sorted(wanted)}
+        lines = {y: Spans(screen.width) for y in sorted(numbers)}
         for widget, region, clip in self._seen():
-            seen = region.intersection(clip).intersection(screen)
-            open_lines = [y for y in seen.line_range if y in lines and lines[y].is_open(seen.x, seen.right)]
+            area = region.intersection(clip).intersection(screen)
+            open_lines = [y for y in area.line_range if y in lines and lines[y].is_open(area.x, area.right)]
             if not open_lines:
                 continue
             top, end = open_lines[0], open_lines[-1] + 1
-            drawn = widget.render_lines(Region(seen.x - region.x, top - region.y, seen.width, end - top))
+            drawn = widget.render_lines(Region(area.x - region.x, top - region.y, area.width, end - top))
             for y in open_lines:
-                lines[y].fill(seen.x, drawn[y - top])
+                lines[y].fill(area.x, drawn[y - top])
         return {y: spans.row for y, spans in lines.items()}
 
 
@@ -119,7 +119,7 @@ def is_see_through(layer: Compositor) -> bool:
 
 
 class Spans:
-    """A line that is filled from the front to the back."""
+    """A line that is filled from front to back."""
 
     def __init__(self, width: int) -> None:
         self._free = [(0, width)]
@@ -129,7 +129,7 @@ class Spans:
         return any(max(left, start) < min(right, end) for left, right in self._free)
 
     def fill(self, x: int, strip: Strip) -> None:
-        """Put as much of a strip, which begins at `x`, as is not covered."""
+        """Add the uncovered parts of a strip that begins at `x`."""
         end, still_free = x + strip.cell_length, []
         for left, right in self._free:
             start, stop = max(left, x), min(right, end)
@@ -144,11 +144,11 @@ class Spans:
     @property
     def row(self) -> Row:
         blank = [(left, Strip.blank(right - left)) for left, right in self._free]
-        return [strip for _, strip in sorted(self._filled + blank, key=lambda one: one[0])]
+        return [strip for _, strip in sorted(self._filled + blank, key=lambda piece: piece[0])]
 
 
 class Changes(CompositorUpdate):
-    """Pieces of lines, each (x, y, strip), to write over what is shown."""
+    """Pieces of lines, each (x, y, strip), to write over the screen."""
 
     def __init__(self, pieces: Sequence[tuple[int, int, Strip]]) -> None:
         self.pieces = pieces
@@ -158,7 +158,7 @@ class Changes(CompositorUpdate):
 
 
 class Shown:
-    """The lines last written, or nothing known of them after `forget`."""
+    """The lines last written; none after `forget`."""
 
     def __init__(self) -> None:
         self._lines: list[Row] = []
@@ -167,19 +167,19 @@ class Shown:
         self._lines = []
 
     def changes(self, rows: Rows) -> Changes | None:
-        """What to write for the terminal to show `rows`; None when it does."""
+        """Return what to write so that the terminal shows `rows`; None if it already does."""
         if len(self._lines) != rows.height:
             self._lines = [()] * rows.height
         pieces = []
         for y, row in rows.rows.items():
-            if (found := difference(self._lines[y], row)) is not None:
-                pieces.append((found[0], y, found[1]))
+            if (change := difference(self._lines[y], row)) is not None:
+                pieces.append((change[0], y, change[1]))
             self._lines[y] = row
         return Changes(pieces) if pieces else None
 
 
 def difference(old: Row, new: Row) -> tuple[int, Strip] | None:
-    """Where `new` first differs from `old`, and the piece of it to write there; None when they are equal."""
+    """Return the first cell where `new` differs from `old`, and the piece to write there; None if they are equal."""
     if width(old) != width(new):
         return 0, Strip(segments(new))
     start, end = equal_ends(old, new, operator.is_)
@@ -197,13 +197,13 @@ def width(row: Row) -> int:
 
 
 def segments(row: Row) -> list[Segment]:
-    """Neighbours of one style as one."""
+    """Return the segments of a row, neighbours of one style merged."""
     return list(Segment.simplify(chain.from_iterable(row)))
 
 
 def equal_ends(old: Sequence[T], new: Sequence[T], equal: Callable[[T, T], bool]) -> tuple[int, int]:
-    """How many are equal from the start, and how many of the others from the end."""
-    most = min(len(old), len(new))
-    start = next((at for at in range(most) if not equal(old[at], new[at])), most)
-    most -= start
-    return start, next((at for at in range(most) if not equal(old[-1 - at], new[-1 - at])), most)
+    """Return how many items are equal from the start, and how many of the rest from the end."""
+    limit = min(len(old), len(new))
+    start = next((index for index in range(limit) if not equal(old[index], new[index])), limit)
+    limit -= start
+    return start, next((index for index in range(limit) if not equal(old[-1 - index], new[-1 - index])), limit)

@@ -20,9 +20,10 @@ class Partner(NamedTuple):
 
 def partners(group: Group | None, position: int, order: Sequence[int]) -> list[Partner]:
     """Return the other samples of a sample's group, the best first, and its neighbours in the `order` of the table."""
-    found = [Partner(at, role(group, at)) for at in group.members if at != position] if group is not None else []
-    known = {position, *(one.position for one in found)}
-    return found + [one for one in neighbours(position, order) if one.position not in known]
+    positions = [] if group is None else [member for member in group.members if member != position]
+    members = [Partner(member, role(group, member)) for member in positions] if group is not None else []
+    known = {position, *(partner.position for partner in members)}
+    return members + [partner for partner in neighbours(position, order) if partner.position not in known]
 
 
 def neighbours(position: int, order: Sequence[int]) -> Iterator[Partner]:

@@ -42,8 +42,8 @@ class Place:
         """Return a place, or None if the value, which comes from a file, is not one."""
         match value:
             case {"step": int(step), "evaluation": bool(on_eval), "pane": str(pane), "sample": sample, "token": token}:
-                at = token if isinstance(token, int) else None
-                return cls(StepKey(step, on_eval), pane, sample_key(sample), at)
+                number = token if isinstance(token, int) else None
+                return cls(StepKey(step, on_eval), pane, sample_key(sample), number)
         return None
 
 

@@ -1,4 +1,4 @@
-"""How strongly a value of a statistic is shaded."""
+"""The shade of a value of a statistic."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dumptui.tui.output import number
 Floats = npt.NDArray[np.float64]
 Range = tuple[float, float]
 
-# Fields with a sign: shaded on two hues around zero. imp_ratio is shaded by its logarithm.
+# Fields with a sign, shaded in two hues around zero. imp_ratio is shaded by its logarithm.
 SIGNED = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
-SMALLEST = 1e-9  # no range is narrower: what is constant is not blown up
+SMALLEST = 1e-9  # the narrowest range, so that a constant field is not amplified
 LEAST_RATIO = 1e-6
 
 
 def is_diverging(name: str, span: Range) -> bool:
-    """Whether a field is shaded around zero: known to have a sign, or not known and of both signs."""
+    """Whether a field is shaded around zero: one known to have a sign, or an unknown one with values of both signs."""
     return name in SIGNED or (not is_log_prob(name) and "entropy" not in name and span[0] < 0 < span[1])
 
 
@@ -27,9 +27,9 @@ def is_log_prob(name: str) -> bool:
 
 
 def shades(name: str, values: npt.NDArray[np.floating], span: Range | None) -> Floats:
-    """In [-1, 1] if the field diverges, else in [0, 1] with low log-probs strongest; NaN stays.
+    """Return shades in [-1, 1] if the field diverges, else in [0, 1] with low log-probs strongest; NaN stays.
 
-    `span` is the range of values that the scale covers. An imp_ratio without one is full at e and 1/e.
+    `span` is the range of values that the scale covers. Without one, an imp_ratio has full shade at e and 1/e.
     """
     exact = values.astype(np.float64)
     low, high = span or (0.0, 0.0)
@@ -47,7 +47,7 @@ def logarithm(values: Floats) -> Floats:
 
 
 def reach(name: str, span: Range) -> float:
-    """The distance from the middle of a diverging scale to its ends."""
+    """Return the distance from the middle of a diverging scale to its ends."""
     if name != "imp_ratio":
         return max(float(np.abs(np.array(span)).max()), SMALLEST)
     ends = np.abs(logarithm(np.array(span)))
@@ -55,10 +55,10 @@ def reach(name: str, span: Range) -> float:
 
 
 def span_text(name: str, span: Range | None) -> str:
-    """What the ends of the shades stand for."""
+    """Return in words the values at the ends of the scale."""
     if name == "imp_ratio":
-        most = np.exp(1.0 if span is None else reach(name, span))
-        return "full at e and 1/e" if span is None else f"full at {number(most)} and 1/{number(most)}"
+        limit = np.exp(1.0 if span is None else reach(name, span))
+        return "full at e and 1/e" if span is None else f"full at {number(limit)} and 1/{number(limit)}"
     low, high = span or (0.0, 0.0)
     return (
         f"±{number(reach(name, (low, high)))}"

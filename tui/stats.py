@@ -1,4 +1,4 @@
-"""A step's figures in one quiet line."""
+"""The figures of a step in one quiet line."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from dumptui.core.record import Record
 from dumptui.tui.alarms import PART, partial_columns
 from dumptui.tui.columns import fixed, percent
 
-GAP = " "  # one blank: seven figures have to fit in 70 cells, beside the steps on a screen of 120
+GAP = " "  # one blank, since seven figures have to fit in 70 cells beside the steps on a screen of 120
 
 
 def zero_std(groups: Sequence[Record]) -> str:
-    """Of the groups with two rewards to compare, how many have equal ones; `groups` are rows of the groups table."""
+    """Return how many of the groups with two or more rewards have equal ones; `groups` are rows of the groups table."""
     known = [row for row in groups if row["zero_std_known"]]
     return f"{sum(bool(row['zero_std']) for row in known)}/{len(known)}" if known else "-"
 
 
 def stat_line(row: Record, groups: Sequence[Record]) -> Text:
-    """`row` is the step's in the steps table. |Δ| and H are means over samples of their means over unmasked tokens.
-
-    How many samples there are is told by the title above.
+    """Return the figures of a step; `row` is its row in the steps table. |Δ| and H are means over samples of their
+    means over unmasked tokens. The number of samples is in the title above.
     """
     partial = partial_columns(row)
     figures = (
@@ -36,5 +35,5 @@ def stat_line(row: Record, groups: Sequence[Record]) -> Text:
     )
     text = Text()
     for name, value in figures:
-        text.append(GAP * bool(text)).append(f"{name} ", "dim").append(value)
+        text.append(GAP if text else "").append(f"{name} ", "dim").append(value)
     return text

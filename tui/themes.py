@@ -23,9 +23,8 @@ def begin_with_theme(app: App[None]) -> None:
         return
     name = State.of(None).get(THEME)
     theme = app.get_theme(name) if isinstance(name, str) else None
-    if app.console.color_system == "standard" and not (
-        theme and theme.ansi
-    ):  # other themes are unreadable in 16 colours
+    is_readable = app.console.color_system != "standard" or (theme and theme.ansi)  # other themes need more colours
+    if not is_readable:
         app.theme = OWN_LIGHT if theme and not theme.dark else OWN_COLOURS
     elif theme:
         app.theme = theme.name

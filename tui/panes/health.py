@@ -55,7 +55,7 @@ step while the run is read.
 
     def compose(self) -> ComposeResult:
         yield Line(id="health-title")
-        yield Table(id="findings", empty="looking")
+        yield Table(id="findings", empty="checking")
         yield Line(id="finding")
 
     def enter(self) -> None:
@@ -65,7 +65,7 @@ step while the run is read.
 
     def action_again(self) -> None:
         self._begun, self.rows = True, []
-        self.query_one(Table).empty = "looking"
+        self.query_one(Table).empty = "checking"
         self._show(done=False)
         self.post_message(self.Wanted())
 
@@ -89,7 +89,7 @@ step while the run is read.
     def _show(self, done: bool) -> None:
         levels = [str(row["level"]) for row in self.rows]
         counts = ", ".join(count(levels.count(level), noun) for level, noun in NOUNS.items())
-        title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · searching …"))
+        title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · checking …"))
         self.query_one("#health-title", Line).say(title)
         self.query_one(Table).show(
             [field.column for field in columns.HEALTH],

@@ -38,14 +38,14 @@ class PairPane(Vertical):
     HELP = """\
 # Two samples
 
-Two samples of a step beside each other, on narrow screens `-` the first and `+` the second. What both have is muted,
-and long passages of it are folded.
+Two samples of a step side by side; on narrow screens `-` marks the first and `+` the second. Equal parts are muted,
+long equal passages are folded.
 
 - **]** and **[** go to the next and the previous difference: the first tokens that differ are marked, and shown below.
 - **t** compares the words of the responses instead of the tokens: then the same text in different tokens counts as
   equal.
 - **y** copies a difference or both samples; **e** writes them to a file, one row per pair of tokens or words.
-- **n** and **p** compare the first sample with the next and previous one of its group, **o** swaps the two.
+- **n** and **p** compare the first sample with the next and previous one of its group; **o** swaps the two samples.
 - **enter** opens the tokens of the first one; **escape** goes back.
 """
     BINDINGS = [

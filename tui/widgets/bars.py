@@ -49,7 +49,7 @@ class Bars(Widget):
         if not self._counts:
             return Text(self._label, muted, no_wrap=True, overflow="ellipsis")
         text = Text("\n".join(bars(self._counts, width, height - 1)), no_wrap=True)
-        return text.append("\n" * bool(text)).append(axis(self._ends, self._label, width), muted)
+        return text.append("\n" if text else "").append(axis(self._ends, self._label, width), muted)
 
 
 def bars(counts: Sequence[int], width: int, height: int) -> list[str]:

@@ -182,7 +182,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         line = y + self.scroll_offset.y
         if line >= self._folds.starts[-1]:
             return Strip.blank(self._columns, self.rich_style)
-        key = (line, self._folds.at(line) == self.current)
+        key = (line, self._folds.block_at(line) == self.current)
         strip = self._strips.get(key)
         if strip is None:
             strip = self._strips[key] = self._strip(*self._folds.row(line))
@@ -241,7 +241,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         end = max(0, self._folds.starts[-1] - self._page)
         top = max(0, min(self.scroll_offset.y + int(self._page * pages), end))
         self._scroll(top)
-        first, last = self._folds.at(top), self._folds.at(min(top + self._page, self._folds.starts[-1]) - 1)
+        first, last = self._folds.block_at(top), self._folds.block_at(min(top + self._page, self._folds.starts[-1]) - 1)
         if top == end and pages > 0:
             self.current = last
         elif top == 0 or not first <= self.current <= last:
@@ -275,7 +275,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
 
         async def check(text: str) -> str:
             count = await aside(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
-            return f"{count:,} line{'s' * (count != 1)}" if count else "no match"
+            return f"{count:,} {'line' if count == 1 else 'lines'}" if count else "no match"
 
         if self.blocks:
             ask = Ask("search for a text", check, value=self._sought.text, hint=SEARCH_HINT)

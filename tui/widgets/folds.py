@@ -74,7 +74,7 @@ class Folds:
     def height(self, block: int) -> int:
         return self._heights[block]
 
-    def at(self, row: int) -> int:
+    def block_at(self, row: int) -> int:
         """Return the index of the block that has a row."""
         return min(bisect_right(self.starts, row) - 1, len(self.blocks) - 1)
 
@@ -114,7 +114,7 @@ class Folds:
 
     def row(self, row: int) -> tuple[int, Row]:
         """Return the index of the block that has a row, and the row itself."""
-        block = self.at(row)
+        block = self.block_at(row)
         stretches = self._stretches.get(block)
         if stretches is None:
             stretches = self._stretches[block] = list(self._make_stretches(block))
@@ -241,4 +241,6 @@ def left_of(text: Lines, width: int) -> str:
 
 
 def many(count: int, noun: str) -> str:
-    return f"{count:,} more {noun}{'s' * (count != 1)}" if count else ""
+    if not count:
+        return ""
+    return f"{count:,} more {noun}" + ("" if count == 1 else "s")
