@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dumptui.core.errors import NotHere
 from dumptui.core.jsonl import MISFIT, Record
-from dumptui.core.room import need_polars
+from dumptui.core.process.resources import need_polars
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from dumptui.core.expression import Blank, Expression, parse
 from dumptui.core.filter_words import encodable, filter_error
+from dumptui.core.process.resources import need_polars
 from dumptui.core.record import Record
-from dumptui.core.room import need_polars
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,4 +1,4 @@
-"""The columns of a parquet mirror, read by polars. Only what core/apart.py runs in another process may call these."""
+"""The columns of a parquet mirror, read by polars. Only what core/process/isolated_reader.py runs in another process may call these."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
-from dumptui.core.room import need_polars
+from dumptui.core.process.resources import need_polars
 
 if TYPE_CHECKING:
     import polars as pl

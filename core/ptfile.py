@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dumptui.core.apart import apart
 from dumptui.core.errors import DumpError, TooLittleMemory
 from dumptui.core.legacy_torch import is_legacy, load_with_torch
-from dumptui.core.memory_ceiling import may_grow, memory_ceiling
 from dumptui.core.number_runs import cut_number_runs
 from dumptui.core.pickle_feed import OnRead, PickleFeed, feed_bytes
 from dumptui.core.placeholder import Placeholder
+from dumptui.core.process.isolated_reader import apart
+from dumptui.core.process.memory_limit import may_grow, memory_ceiling
 from dumptui.core.snapshot import Snapshot, Stamp, Truncated
 from dumptui.core.storages import Storages
 from dumptui.core.tensor import Array, Tensor

@@ -11,8 +11,8 @@ from dumptui.core.run import Run, StepFiles, StepKey
 from dumptui.core.staleness import Staleness
 
 if TYPE_CHECKING:
+    from dumptui.core.process.workers import Workers
     from dumptui.core.record import Record
-    from dumptui.core.workers import Workers
 
 # What reads a step brings numpy, and is imported when there is one to read: rows that are known are shown without.
 
@@ -87,8 +87,8 @@ class Summaries:
             self._new = False
 
     def _work_out(self, keys: list[StepKey], workers: Workers | None) -> Iterator[tuple[Record, bool]]:
+        from dumptui.core.process.workers import BrokenProcessPool
         from dumptui.core.step_summary import summarise
-        from dumptui.core.workers import BrokenProcessPool
 
         work = partial(summarise, reward_key=self.reward_key)
         files = [self.run.steps[key] for key in keys]

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dumptui.core import garbage
+from dumptui.core.process import gc_tuning
 from dumptui.core.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from tests.bench_live import idle, landing
@@ -42,7 +42,7 @@ TIMES = 9
 
 
 def main() -> None:
-    garbage.postpone()  # as the command does
+    gc_tuning.postpone()  # as the command does
     compileall.compile_dir(ROOT / "core", quiet=1)  # as pip does when it installs: where Python is told to write no
     compileall.compile_dir(ROOT / "tui", quiet=1)  # bytecode, half of a start would be compiling
     RUNS.mkdir(exist_ok=True)

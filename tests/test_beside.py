@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.beside import beside
+from dumptui.core.process.forked_call import beside
 
 
 def test_the_answer_is_of_another_process() -> None:

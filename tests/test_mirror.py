@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumptui.core.apart import apart
 from dumptui.core.errors import DumpError, NotHere
 from dumptui.core.mirror import mirror_index, read_mirror
+from dumptui.core.process.isolated_reader import apart
 from dumptui.core.sample import Sample
 from tests.writer import Json, sample, write_step
 

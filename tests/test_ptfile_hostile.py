@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from dumptui.core.errors import DumpError
-from dumptui.core.memory_ceiling import memory_ceiling
+from dumptui.core.process.memory_limit import memory_ceiling
 from dumptui.core.ptfile import Array, Placeholder, PtFile, Tensor, Truncated
 from dumptui.core.unpickle import KNOWN
 from tests.crafted import Raw, build, call, entries_of, name, opcodes, program, storage, tensor, write_pt, write_zip

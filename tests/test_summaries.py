@@ -15,10 +15,10 @@ import pytest
 from dumptui.core import join, step_summary
 from dumptui.core import summaries as module
 from dumptui.core.cache import Cache
+from dumptui.core.process.workers import BrokenProcessPool, Workers
 from dumptui.core.record import Record
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
-from dumptui.core.workers import BrokenProcessPool, Workers
 from tests.writer import Layout, sample, write_step
 
 
@@ -103,7 +103,7 @@ def test_a_killed_worker_is_told_and_the_rows_come_all_the_same(
 def test_workers_end_when_their_parent_is_killed() -> None:
     script = textwrap.dedent("""
         import os, time
-        from dumptui.core.workers import Workers
+        from dumptui.core.process.workers import Workers
         workers = Workers()
         print(*(process.pid for process in workers._pool._processes.values()), flush=True)
         time.sleep(60)

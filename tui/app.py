@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.screen import Screen
 
+    from dumptui.core.process.workers import Workers
     from dumptui.core.run import Run, StepKey
     from dumptui.core.summaries import Summaries
-    from dumptui.core.workers import Workers
     from dumptui.tui.panes.batch import BatchPane
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.groups import GroupsPane

@@ -16,8 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from dumptui import __version__
-from dumptui.core import garbage, room
 from dumptui.core.errors import DumpError, TooLittleMemory
+from dumptui.core.process import gc_tuning, resources
 from dumptui.core.text import visible
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ SAMPLE = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 1 (health found something) or 2 (one sentence on stderr says what)."""
-    garbage.postpone()
+    gc_tuning.postpone()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads for algebra that is not done here
-    room.cap_polars()
+    resources.cap_polars()
     closed = open_closed()
     if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):
         sys.stdout = output(sys.stdout)
@@ -265,7 +265,7 @@ def step_key(args: argparse.Namespace) -> StepKey | None:
 
 def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], int]) -> int:
     from dumptui.core.demo import write_demo
-    from dumptui.core.temporary import temporary_folder
+    from dumptui.core.process.temporary_folder import temporary_folder
 
     with temporary_folder("dumptui-demo-") as folder:
         args.run = folder / "demo-grpo-8gpu"
@@ -302,7 +302,7 @@ def run_command(args: argparse.Namespace) -> int:
     from dumptui.core.cache import Cache, cache_folder
     from dumptui.core.summaries import Summaries
 
-    if not room.can_have_bytes(NUMPY_BYTES):  # without, a library of numpy ends the process
+    if not resources.can_have_bytes(NUMPY_BYTES):  # without, a library of numpy ends the process
         raise TooLittleMemory
     if args.print is None:
         check_terminal()
@@ -317,7 +317,7 @@ def run_command(args: argparse.Namespace) -> int:
         return start_screen(run, summaries, args)
     from dumptui.tui.printing import Request, check_sample, print_view
 
-    garbage.collect_from_here()
+    gc_tuning.collect_from_here()
     request = Request(run, summaries, key, args)
     check_sample(request)
     return print_view(request)
@@ -362,15 +362,15 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     from dumptui.core.state import State
     from dumptui.core.summaries import WORTH_WORKERS
 
-    if not room.can_have_bytes(SCREEN_BYTES):
+    if not resources.can_have_bytes(SCREEN_BYTES):
         raise DumpError("terminal", f"the screen takes {SCREEN_BYTES >> 20} MiB of address space (ulimit -v)")
-    if not room.can_have_threads(SCREEN_THREADS):
+    if not resources.can_have_threads(SCREEN_THREADS):
         raise DumpError("terminal", f"the screen takes {SCREEN_THREADS} threads, more than may be started (ulimit -u)")
     key = step_key(args)
     workers = None
     unknown = (key for key in run.steps if summaries.known(key) is None)
     if len(list(islice(unknown, WORTH_WORKERS))) == WORTH_WORKERS:  # no more are counted: that takes 0.1 s of 5,000
-        from dumptui.core.workers import Workers
+        from dumptui.core.process.workers import Workers
 
         workers = Workers.begin()  # before Textual starts its threads
 

@@ -86,7 +86,7 @@ def checked_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
 
 def step_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
     """As they are worked out, by several processes where there are many."""
-    from dumptui.core.workers import Workers
+    from dumptui.core.process.workers import Workers
 
     run, summaries = request.run, request.summaries
     unknown = sum(summaries.known(key) is None for key in run.steps)

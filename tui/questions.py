@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
+from dumptui.core.process.resources import need_polars
 from dumptui.core.record import Record
-from dumptui.core.room import need_polars
 from dumptui.core.run import StepKey
 from dumptui.core.text import visible
 from dumptui.tui import columns

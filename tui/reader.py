@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from dumptui.core.join import Step
+    from dumptui.core.process.workers import Workers
     from dumptui.core.run import StepKey
     from dumptui.core.search import Passage
     from dumptui.core.summaries import Summaries
     from dumptui.core.tokens import Vocabulary
     from dumptui.core.view import SampleView
-    from dumptui.core.workers import Workers
     from dumptui.tui.answers import Loaded
     from dumptui.tui.talk import Talk
     from dumptui.tui.work import Work

@@ -10,11 +10,11 @@ from functools import partial
 from textual.message import Message
 
 from dumptui.core.errors import BeingWritten, DumpError, unexpected
+from dumptui.core.process.workers import Workers
 from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.core.step_summary import summarise
 from dumptui.core.summaries import WORTH_WORKERS
-from dumptui.core.workers import Workers
 from dumptui.tui.answers import Summary
 from dumptui.tui.step_reader import StepReader
 from dumptui.tui.thread import Abandoned, Thread

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from textual import events, on
 
-from dumptui.core import garbage
 from dumptui.core.cache import Cache
+from dumptui.core.process import gc_tuning
 from dumptui.core.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.screen import Screen
 
+    from dumptui.core.process.workers import Workers
     from dumptui.core.record import Record
-    from dumptui.core.workers import Workers
 
 MINUTE = 60.0  # seconds after which the age of the newest data may read otherwise
 
@@ -62,7 +62,7 @@ class StepsApp(TerminalApp):
 
     def start(self) -> None:
         """Read, and follow; once there are panes to show it."""
-        garbage.collect_from_here()
+        gc_tuning.collect_from_here()
         self.open_step(self.wanted)
         self._scan_others()
         if self.live.on:

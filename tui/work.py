@@ -19,6 +19,7 @@ from dumptui.core.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.logs import signature
 from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
+from dumptui.core.process.workers import Workers
 from dumptui.core.record import Record
 from dumptui.core.run import StepKey
 from dumptui.core.search import Passage, passages_of, read_passages
@@ -28,7 +29,6 @@ from dumptui.core.telemetry import Telemetry
 from dumptui.core.token_search import find
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import MASKED, PROMPT, SampleView, view_sample
-from dumptui.core.workers import Workers
 from dumptui.tui.answers import (
     Broken,
     Compared,

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from dumptui.core.errors import DumpError, NotHere
-from dumptui.core.memory_ceiling import memory_ceiling
+from dumptui.core.process.memory_limit import memory_ceiling
 
 Answer = TypeVar("Answer")
 
@@ -27,7 +27,7 @@ SECONDS = 30
 """Until an answer is waited for in vain: a mirror of 30 MB takes 0.2 s."""
 GROWTH, HEADROOM = 64, 2 << 30
 """Bytes that reading a file may take, for each of its own and beside."""
-_SERVE = "import sys; sys.path[:] = {path!r}; from dumptui.core.apart import serve; serve()"
+_SERVE = "import sys; sys.path[:] = {path!r}; from dumptui.core.process.isolated_reader import serve; serve()"
 
 _lock = threading.Lock()
 _process: subprocess.Popen[bytes] | None = None

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import TypeVar
 
-from dumptui.core import apart
+from dumptui.core.process import isolated_reader
 
 Answer = TypeVar("Answer")
 
@@ -25,7 +25,7 @@ def beside(work: Callable[[], Answer]) -> Callable[[], Answer | None]:
         return work
     if child == 0:
         try:
-            apart.may_die()
+            isolated_reader.may_die()
             with open(theirs, "wb") as pipe:
                 pickle.dump(work(), pipe)
         finally:

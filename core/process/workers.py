@@ -13,7 +13,7 @@ from itertools import islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from dumptui.core.room import can_have_threads
+from dumptui.core.process.resources import can_have_threads
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
