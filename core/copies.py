@@ -11,7 +11,7 @@ from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.join import SHOWN, Step
 from dumptui.core.layout import ENGINE, Peers
-from dumptui.core.ptfile import Tensor
+from dumptui.core.ptfile.file import Tensor
 from dumptui.core.shard import Shard, as_list
 from dumptui.core.values import Dumped, alike
 

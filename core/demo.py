@@ -17,7 +17,7 @@ from typing import Any
 from dumptui.core import demo_telemetry as telemetry
 from dumptui.core.demo_batch import CP, DP, Batch, Sample, eval_samples, shard_columns, train_batch
 from dumptui.core.demo_text import write_tokenizer
-from dumptui.core.ptwriter import write_pt
+from dumptui.core.ptfile.writer import write_pt
 
 RANKS = range(CP * DP)
 EVAL_EVERY = 6

@@ -18,7 +18,7 @@ from dumptui.core.context_parallel import Array, Spans
 from dumptui.core.errors import DumpError
 from dumptui.core.flat import Bools
 from dumptui.core.layout import ENGINE, Peers
-from dumptui.core.ptfile import read_all
+from dumptui.core.ptfile.file import read_all
 from dumptui.core.sample import Sample
 from dumptui.core.shard import Shard
 from dumptui.core.values import Dumped

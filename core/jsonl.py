@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from dumptui.core.errors import DumpError
-from dumptui.core.snapshot import open_file, skip_hole
+from dumptui.core.ptfile.snapshot import open_file, skip_hole
 
 Record = dict[str, Any]
 

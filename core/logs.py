@@ -11,7 +11,7 @@ from typing import BinaryIO, Generic, TypeVar
 
 from dumptui.core.errors import DumpError
 from dumptui.core.jsonl import MISFIT, Chunk, Record, Tail
-from dumptui.core.snapshot import open_file, read_bounded
+from dumptui.core.ptfile.snapshot import open_file, read_bounded
 
 LATEST = 253_402_300_799.0  # the end of the year 9999: a later time can't be said
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.evidence import Evidence
 from dumptui.core.flat import Bools, Flat, State, blank
 from dumptui.core.layout import Cut, Peers
-from dumptui.core.ptfile import read_all
+from dumptui.core.ptfile.file import read_all
 from dumptui.core.shard import ODD, Shard
 from dumptui.core.values import Dumped, other_shape
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.errors import DumpError, NoDump
-from dumptui.core.ptfile import OnRead, Placeholder, PtFile
+from dumptui.core.ptfile.file import OnRead, Placeholder, PtFile
 from dumptui.core.values import (
     Dumped,
     Numbers,

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dumptui.core.snapshot import NotAFile, TooLarge, read_bounded
+from dumptui.core.ptfile.snapshot import NotAFile, TooLarge, read_bounded
 from dumptui.core.text import visible
 from dumptui.core.xdg import inside, own_folder, replace_file, xdg_folder
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dumptui.core.errors import DumpError
-from dumptui.core.snapshot import read_bounded
+from dumptui.core.ptfile.snapshot import read_bounded
 from dumptui.core.text import visible
 from dumptui.core.token_list import JSON_ERRORS, TokenList
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.media import bytes_name
-from dumptui.core.ptfile import Array as Inline
-from dumptui.core.ptfile import Placeholder, Tensor
+from dumptui.core.ptfile.file import Array as Inline
+from dumptui.core.ptfile.file import Placeholder, Tensor
 
 # A dumped array: a tensor still in its file, or numbers that stood in the pickle itself.
 Dumped: TypeAlias = Tensor | Inline

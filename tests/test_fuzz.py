@@ -24,7 +24,7 @@ from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.health import health
 from dumptui.core.join import Step, load
-from dumptui.core.ptfile import PtFile, Tensor
+from dumptui.core.ptfile.file import PtFile, Tensor
 from dumptui.core.run import Run
 from tests.against_truth import Wrong, wrong_values
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
@@ -322,7 +322,7 @@ def check(damaged: Damaged, truths: dict[int, Truth]) -> None:
 def test_seed(seed: int, originals: dict[str, Original], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     if seed % 2:  # as if the files were large: nothing is kept in memory
-        monkeypatch.setattr("dumptui.core.snapshot._SMALL", 0)
+        monkeypatch.setattr("dumptui.core.ptfile.snapshot._SMALL", 0)
     original = originals[rng.choice(sorted(originals))]
     faulthandler.dump_traceback_later(HANG, exit=True)
     damaged = damage(original, tmp_path / "run", rng)

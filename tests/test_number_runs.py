@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.number_runs import SHORTEST, cut_number_runs
+from dumptui.core.ptfile.number_lists import SHORTEST, cut_number_runs
 
 
 class Filled(pickle.Unpickler):

@@ -24,8 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError
-from dumptui.core.legacy_torch import load_with_torch
-from dumptui.core.ptfile import Array, Placeholder, PtFile, Tensor, Truncated, read_all
+from dumptui.core.ptfile.file import Array, Placeholder, PtFile, Tensor, Truncated, read_all
+from dumptui.core.ptfile.legacy_format import load_with_torch
 from tests.crafted import build, call, entries_of, name, program, storage, tensor, write_pt, write_zip
 
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")

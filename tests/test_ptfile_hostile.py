@@ -22,8 +22,8 @@ import torch
 
 from dumptui.core.errors import DumpError
 from dumptui.core.process.memory_limit import memory_ceiling
-from dumptui.core.ptfile import Array, Placeholder, PtFile, Tensor, Truncated
-from dumptui.core.unpickle import KNOWN
+from dumptui.core.ptfile.file import Array, Placeholder, PtFile, Tensor, Truncated
+from dumptui.core.ptfile.unpickler import KNOWN
 from tests.crafted import Raw, build, call, entries_of, name, opcodes, program, storage, tensor, write_pt, write_zip
 
 needs_ceiling = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no memory ceiling here")

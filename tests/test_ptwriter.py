@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dumptui.core.ptwriter import Bfloat16, write_pt
+from dumptui.core.ptfile.writer import Bfloat16, write_pt
 
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"]
 

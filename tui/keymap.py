@@ -14,8 +14,8 @@ from textual.keys import REPLACED_KEYS, Keys, _character_to_key, key_to_characte
 from textual.screen import Screen
 
 from dumptui import tui
+from dumptui.core.ptfile.snapshot import read_bounded
 from dumptui.core.record import Record
-from dumptui.core.snapshot import read_bounded
 from dumptui.core.text import visible
 from dumptui.core.xdg import xdg_folder
 

@@ -6,7 +6,7 @@ import pickle
 from typing import Any
 
 from dumptui.core.errors import DumpError
-from dumptui.core.tensor import Array
+from dumptui.core.ptfile.tensor import Array
 
 _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 

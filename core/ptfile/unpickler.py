@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from dumptui.core import numpy_pickle, torch_pickle
-from dumptui.core.placeholder import Placeholder, placeholder, placeholder_class
-from dumptui.core.tensor import DTYPES, Array, Tensor, is_known, is_size
+from dumptui.core.ptfile import numpy_objects, torch_objects
+from dumptui.core.ptfile.placeholder import Placeholder, placeholder, placeholder_class
+from dumptui.core.ptfile.tensor import DTYPES, Array, Tensor, is_known, is_size
 
 _LONGEST_RANGE = 1 << 20
 
@@ -144,9 +144,9 @@ _BUILTINS: dict[str, Callable[..., object]] = {
     "slice": _slice,
 }
 
-_PARAMETER = StandIn(torch_pickle.rebuild_parameter)
-_TENSOR = StandIn(torch_pickle.rebuild_tensor)
-_TENSOR_V3 = StandIn(torch_pickle.rebuild_tensor_v3)
+_PARAMETER = StandIn(torch_objects.rebuild_parameter)
+_TENSOR = StandIn(torch_objects.rebuild_tensor)
+_TENSOR_V3 = StandIn(torch_objects.rebuild_tensor_v3)
 
 KNOWN: dict[tuple[str, str], object] = {
     ("torch._utils", "_rebuild_tensor"): _TENSOR,
@@ -156,19 +156,19 @@ KNOWN: dict[tuple[str, str], object] = {
     ("torch._utils", "_rebuild_parameter_with_state"): _PARAMETER,
     ("torch._tensor", "_rebuild_from_type_v2"): StandIn(_rebuild_from_type),
     ("torch", "Size"): StandIn(lambda *args: tuple(_items(*args))),
-    ("torch", "device"): StandIn(torch_pickle.device),
+    ("torch", "device"): StandIn(torch_objects.device),
     ("collections", "OrderedDict"): OrderedDict,
     ("collections", "defaultdict"): StandIn(_default_dict),
     ("_codecs", "encode"): StandIn(_encode),
-    ("numpy", "dtype"): StandIn(numpy_pickle.PickledDtype),
+    ("numpy", "dtype"): StandIn(numpy_objects.PickledDtype),
 }
 for _name in DTYPES:
     KNOWN["torch", _name] = f"torch.{_name}"
-for _name, _dtype in torch_pickle.STORAGES.items():
+for _name, _dtype in torch_objects.STORAGES.items():
     KNOWN["torch", _name] = KNOWN["torch.storage", _name] = _dtype
 for _name, _function in _BUILTINS.items():
     KNOWN["builtins", _name] = StandIn(_function)
 for _core in ("numpy.core", "numpy._core"):  # numpy 1 and 2
-    KNOWN[f"{_core}.multiarray", "_reconstruct"] = StandIn(numpy_pickle.PickledArray)
-    KNOWN[f"{_core}.multiarray", "scalar"] = StandIn(numpy_pickle.scalar)
-    KNOWN[f"{_core}.numeric", "_frombuffer"] = StandIn(numpy_pickle.array_from_buffer)
+    KNOWN[f"{_core}.multiarray", "_reconstruct"] = StandIn(numpy_objects.PickledArray)
+    KNOWN[f"{_core}.multiarray", "scalar"] = StandIn(numpy_objects.scalar)
+    KNOWN[f"{_core}.numeric", "_frombuffer"] = StandIn(numpy_objects.array_from_buffer)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dumptui.core.zip_directory import Entry
+from dumptui.core.ptfile.zip_directory import Entry
 
 Shape: TypeAlias = tuple[int, ...]
 

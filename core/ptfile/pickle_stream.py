@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dumptui.core.zip_directory import Read
+from dumptui.core.ptfile.zip_directory import Read
 
 OnRead = Callable[[int, int], None]
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from dumptui.core.errors import DumpError
-from dumptui.core.snapshot import Snapshot
-from dumptui.core.tensor import ITEMSIZE, Tensor
-from dumptui.core.zip_directory import LOCAL_HEADER, Directory, Entry, data_distance
+from dumptui.core.ptfile.snapshot import Snapshot
+from dumptui.core.ptfile.tensor import ITEMSIZE, Tensor
+from dumptui.core.ptfile.zip_directory import LOCAL_HEADER, Directory, Entry, data_distance
 
 _WIDEST_GAP = 64 << 10  # reading 64 KiB in vain costs less than one more call
 _LARGEST_BLOCK = 2 << 20  # larger ones are no faster

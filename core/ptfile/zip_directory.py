@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
-from dumptui.core.snapshot import Truncated
+from dumptui.core.ptfile.snapshot import Truncated
 
 Read = Callable[[int, int], bytes]
 """`read(start, length)`: exactly that piece of the file, or DumpError."""

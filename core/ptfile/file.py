@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dumptui.core.errors import DumpError, TooLittleMemory
-from dumptui.core.legacy_torch import is_legacy, load_with_torch
-from dumptui.core.number_runs import cut_number_runs
-from dumptui.core.pickle_feed import OnRead, PickleFeed, feed_bytes
-from dumptui.core.placeholder import Placeholder
 from dumptui.core.process.isolated_reader import apart
 from dumptui.core.process.memory_limit import may_grow, memory_ceiling
-from dumptui.core.snapshot import Snapshot, Stamp, Truncated
-from dumptui.core.storages import Storages
-from dumptui.core.tensor import Array, Tensor
-from dumptui.core.unpickle import Unpickler
-from dumptui.core.zip_directory import LOCAL_SIGNATURE, Directory, read_directory
+from dumptui.core.ptfile.legacy_format import is_legacy, load_with_torch
+from dumptui.core.ptfile.number_lists import cut_number_runs
+from dumptui.core.ptfile.pickle_stream import OnRead, PickleFeed, feed_bytes
+from dumptui.core.ptfile.placeholder import Placeholder
+from dumptui.core.ptfile.snapshot import Snapshot, Stamp, Truncated
+from dumptui.core.ptfile.storages import Storages
+from dumptui.core.ptfile.tensor import Array, Tensor
+from dumptui.core.ptfile.unpickler import Unpickler
+from dumptui.core.ptfile.zip_directory import LOCAL_SIGNATURE, Directory, read_directory
 
 __all__ = ["Array", "OnRead", "Placeholder", "PtFile", "Tensor", "Truncated", "read_all"]
 

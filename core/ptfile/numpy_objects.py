@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dumptui.core.placeholder import Placeholder, placeholder
-from dumptui.core.tensor import Array, claims_more, is_shape
+from dumptui.core.ptfile.placeholder import Placeholder, placeholder
+from dumptui.core.ptfile.tensor import Array, claims_more, is_shape
 
 _NUMBERS = frozenset(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"))
 

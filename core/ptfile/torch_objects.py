@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pickle
 
-from dumptui.core.placeholder import Placeholder, placeholder
-from dumptui.core.tensor import ITEMSIZE, Shape, Tensor, claims_more, is_known, is_shape, is_size
+from dumptui.core.ptfile.placeholder import Placeholder, placeholder
+from dumptui.core.ptfile.tensor import ITEMSIZE, Shape, Tensor, claims_more, is_known, is_shape, is_size
 
 STORAGES = {
     "FloatStorage": "float32",
