@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dumptui.core.ptfile.snapshot import read_bounded
-from dumptui.core.run import Entry
+from dumptui.core.run.run import Entry
 from dumptui.core.xdg import inside, own_folder, replace_file, xdg_folder
 
 # Raise it when what is kept, or how it is worked out, changes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run import StepFiles
+from dumptui.core.run.run import StepFiles
 from dumptui.core.sample import read_rollout
 from dumptui.core.shard import as_list, read_shard
 from dumptui.core.versions import counters, read_calls

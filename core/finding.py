@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from dumptui.core.record import Record
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 
 Level: TypeAlias = Literal["error", "warning", "info"]
 NAMED = 5  # names that are told one by one

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump, unexpected
-from dumptui.core.folders import Folders
 from dumptui.core.join import Step, load
-from dumptui.core.run import Entry, Run, StepKey, list_names
+from dumptui.core.run.polling import Folders
+from dumptui.core.run.run import Entry, Run, StepKey, list_names
 from dumptui.core.sample import OnRead
 from dumptui.core.telemetry import Telemetry
 

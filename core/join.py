@@ -19,7 +19,7 @@ from dumptui.core.masks import fill_masks
 from dumptui.core.match import Matcher, Row, raw_rewards
 from dumptui.core.mirror import read_samples_of
 from dumptui.core.placing import place
-from dumptui.core.run import StepFiles, read_file
+from dumptui.core.run.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Rollout, Sample
 from dumptui.core.shard import Shard, read_shard
 from dumptui.core.values import Dumped, Numbers, floats, other_shape

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dumptui.core.jsonl import Record
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 
 if TYPE_CHECKING:
     from dumptui.core.columns import Columns

@@ -18,7 +18,7 @@ from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.layout import group_peers
 from dumptui.core.parquet import Index, read_index, read_lists
 from dumptui.core.process.isolated_reader import apart
-from dumptui.core.run import StepFiles, read_file
+from dumptui.core.run.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
 from dumptui.core.shard import Shard
 

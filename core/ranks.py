@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from dumptui.core.join import Step
 from dumptui.core.layout import Peers
-from dumptui.core.run import Run, StepFiles, StepKey
+from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.shard import Shard
 
 Ranks: TypeAlias = frozenset[int]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dumptui.core.errors import DumpError
 from dumptui.core.filter_words import encodable
 from dumptui.core.process.resources import need_polars
-from dumptui.core.run import StepFiles, read_file
+from dumptui.core.run.run import StepFiles, read_file
 from dumptui.core.sample import OnRead, Sample, read_rollout
 from dumptui.core.sidecar import Sidecar, choose
 

@@ -19,7 +19,7 @@ from dumptui.core.join import Step, join, read_shards
 from dumptui.core.layout import Cut, find_cut, group_peers, take_recorded
 from dumptui.core.mirror import mirror_index, read_mirror
 from dumptui.core.process.forked_call import beside
-from dumptui.core.run import StepFiles
+from dumptui.core.run.run import StepFiles
 from dumptui.core.sample import Rollout, Sample
 from dumptui.core.shard import Shard
 

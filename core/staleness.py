@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from dumptui.core.record import Record
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.weight_counter import NOT_RECORDED, Versions, WeightCounter, versions_of
 
 if TYPE_CHECKING:

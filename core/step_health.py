@@ -20,7 +20,7 @@ from dumptui.core.mirror import mirror_index
 from dumptui.core.odd_values import OddValues
 from dumptui.core.ptfile.snapshot import open_file
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
-from dumptui.core.run import StepFiles, StepKey, is_young
+from dumptui.core.run.run import StepFiles, StepKey, is_young
 from dumptui.core.sample import WEIGHTED
 from dumptui.core.schedule import lost_rollouts
 from dumptui.core.survey import parts

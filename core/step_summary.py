@@ -6,7 +6,7 @@ from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.join import Step, load
 from dumptui.core.record import Record
-from dumptui.core.run import StepFiles
+from dumptui.core.run.run import StepFiles
 
 
 def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dumptui.core.cache import Cache, fingerprint
-from dumptui.core.run import Run, StepFiles, StepKey
+from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.staleness import Staleness
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dumptui.core.join import MOVED, Step
 from dumptui.core.layout import Peers
 from dumptui.core.passing import is_binary, pass_rates
 from dumptui.core.record import Record
-from dumptui.core.run import StepFiles
+from dumptui.core.run.run import StepFiles
 from dumptui.core.sample_rows import samples
 from dumptui.core.schedule import Schedule, schedule_of
 from dumptui.core.statistics import finite, mean, std

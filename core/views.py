@@ -15,7 +15,7 @@ from dumptui.core.flat import Bools, Flat
 from dumptui.core.join import FIELDS, Step, load
 from dumptui.core.layout import ENGINE
 from dumptui.core.record import Record
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.spelling import text_note
 from dumptui.core.tokens import Vocabulary

@@ -11,7 +11,7 @@ import resvg_py
 from textual.pilot import Pilot
 
 from dumptui.core.demo import write_demo
-from dumptui.core.run import Run
+from dumptui.core.run.run import Run
 from dumptui.tui.app import DumpTui
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ import numpy as np
 from dumptui.core import tables, views
 from dumptui.core.join import DUMPED, Step, load
 from dumptui.core.layout import EITHER_RULE
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from tests.writer import Truth
 
 Document = dict[str, Any]

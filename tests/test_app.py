@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from dumptui.core import join
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.tui import recent, step_reader, work
 from dumptui.tui.app import DumpTui

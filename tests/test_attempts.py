@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.attempts import CLOCKS, earlier_steps
 from dumptui.core.health import health
-from dumptui.core.run import Entry, Run, StepFiles, StepKey
+from dumptui.core.run.attempts import CLOCKS, earlier_steps
+from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
 from tests.screen import run
 from tests.writer import sample, write_step
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import OptionList
 
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.state import State
 from dumptui.tui.bookmarks import NAME, Bookmark, bookmarks, note_of, set_bookmark
 from dumptui.tui.place import Place

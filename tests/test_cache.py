@@ -11,7 +11,7 @@ import pytest
 
 from dumptui.core import cache as module
 from dumptui.core.cache import Cache, cache_folder, fingerprint
-from dumptui.core.run import list_folder
+from dumptui.core.run.run import list_folder
 
 
 def test_what_is_kept_comes_back_non_finite_numbers_included(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rich.color import Color, ColorSystem, ColorType
 from rich.style import Style
 from textual.widgets import OptionList
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.widgets.table import Table
 from tests.everywhere import everywhere

@@ -11,7 +11,7 @@ import torch
 
 from dumptui.core.copies import contradictions
 from dumptui.core.health import exit_code, health
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.single import load_single
 from dumptui.core.view import view_sample
 from tests.reading import documents, read

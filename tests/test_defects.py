@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.app import ComposeResult
 
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.defects import Defect, defect_of
 from dumptui.tui.help import HelpScreen

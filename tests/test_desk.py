@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.state import State
 from dumptui.tui.app import DumpTui
 from dumptui.tui.copying import copyable

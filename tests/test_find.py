@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.state import State
 from dumptui.tui.hits import HitsScreen
 from dumptui.tui.widgets.line import Line

@@ -19,7 +19,7 @@ import pytest
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.follow import PATIENCE, Follow
 from dumptui.core.jsonl import Tail
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from tests.writer import Layout, sample, write_step
 
 SAMPLES = [sample(index) for index in range(4)]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.sheets import Sheeted
 from tests.screen import DEADLINE, lines, press, text, until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.widgets.table import Table
 from tests.screen import press, still, tab, text, until, until_shown

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.text import cell_width, visible
 from dumptui.tui.app import DumpTui
 from tests.everywhere import WAY, everywhere

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dumptui.core.distribution import distributions
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.survey import survey
 from dumptui.core.view import view_sample
 from dumptui.tui.headline import headline

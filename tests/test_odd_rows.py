@@ -13,7 +13,7 @@ import torch
 
 from dumptui.core import packing, tables
 from dumptui.core.health import health
-from dumptui.core.run import Run
+from dumptui.core.run.run import Run
 from dumptui.core.view import view_sample
 from tests.reading import Document, assert_true, documents, read, samples
 from tests.writer import Json, Layout, sample, write_step

@@ -14,7 +14,7 @@ import torch
 from dumptui.core import tables
 from dumptui.core.health import exit_code, health
 from dumptui.core.join import DUMPED, Step
-from dumptui.core.run import Run
+from dumptui.core.run.run import Run
 from tests.reading import documents, read, samples
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
 

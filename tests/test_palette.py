@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.state import State
 from dumptui.tui.bookmarks import set_bookmark
 from dumptui.tui.place import Place

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from textual.app import App, ComposeResult
 
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.tui.stats import stat_line
 from dumptui.tui.widgets.scatter import Kind, Point, Scatter
 from tests.reading import groups, read, step_row

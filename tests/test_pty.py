@@ -16,7 +16,7 @@ from pyte.screens import Char
 from rich.console import RenderableType
 from textual.screen import Screen
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.painting import Rows, Shown
 from tests.screen import DEADLINE, ROOT, Terminal, foreign, press, strips, tab, until, until_shown

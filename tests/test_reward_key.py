@@ -11,7 +11,7 @@ import pytest
 
 from dumptui.core.cache import Cache
 from dumptui.core.groups import mean_passes, ranked
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.tui.scan import Scan
 from dumptui.tui.step_reader import StepReader

@@ -12,7 +12,7 @@ import pytest
 
 from dumptui.core import views
 from dumptui.core.join import load
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.single import NOTE, load_single
 from dumptui.tui.cli import main
 from tests.writer import Layout, sample, write_step

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dumptui.core.demo_text import tokenizer, write_tokenizer
-from dumptui.core.run import Run
+from dumptui.core.run.run import Run
 from dumptui.core.spelling import text_note
 from dumptui.core.tokens import Vocabulary
 from dumptui.tui.app import DumpTui

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.cache import Cache
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.core.weight_counter import NOT_RECORDED, Versions, WeightCounter
 from tests.reading import read, samples

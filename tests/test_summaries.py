@@ -17,7 +17,7 @@ from dumptui.core import summaries as module
 from dumptui.core.cache import Cache
 from dumptui.core.process.workers import BrokenProcessPool, Workers
 from dumptui.core.record import Record
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from tests.writer import Layout, sample, write_step
 

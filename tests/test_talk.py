@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 from textual.pilot import Pilot
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.facts import FactsScreen
 from dumptui.tui.talk import Talks

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.style import Style
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.state import State
 from dumptui.tui.app import DumpTui
 from dumptui.tui.hues import DEFAULT_PAIR, HUES, kept_hues

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 from tokenizers import Tokenizer
 
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.view import SampleView
 from dumptui.tui.app import DumpTui
 from dumptui.tui.walk import Walk

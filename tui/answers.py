@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dumptui.core.packing import LeftOut, Load
     from dumptui.core.pairs import Pair
     from dumptui.core.record import Record
-    from dumptui.core.run import StepKey
+    from dumptui.core.run.run import StepKey
     from dumptui.core.survey import Survey
     from dumptui.core.view import SampleView
     from dumptui.tui.widgets.flow import Flow

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from dumptui.core.process.workers import Workers
-    from dumptui.core.run import Run, StepKey
+    from dumptui.core.run.run import Run, StepKey
     from dumptui.core.summaries import Summaries
     from dumptui.tui.panes.batch import BatchPane
     from dumptui.tui.panes.conversation import ConversationPane

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from dumptui.core.run import Run, StepKey
+    from dumptui.core.run.run import Run, StepKey
     from dumptui.core.summaries import Summaries
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
@@ -256,7 +256,7 @@ def can_draw() -> bool:
 
 
 def step_key(args: argparse.Namespace) -> StepKey | None:
-    from dumptui.core.run import StepKey
+    from dumptui.core.run.run import StepKey
 
     if args.eval is not None:
         return StepKey(args.eval, True)
@@ -327,13 +327,13 @@ def open_run(args: argparse.Namespace) -> Run | int:
     """The run or, of one that was waited for in vain, the exit code. Raises DumpError."""
     from pathlib import Path
 
-    from dumptui.core.run import Run
+    from dumptui.core.run.run import Run
 
     root = Path(args.run)
     try:
         return Run.open(root)
     except DumpError as error:
-        from dumptui.core.nearby import with_suggestion
+        from dumptui.core.run.nearby import with_suggestion
 
         problem = with_suggestion(error, root)
     if not args.follow:

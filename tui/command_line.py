@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from dumptui.core.run import Run
+from dumptui.core.run.run import Run
 from dumptui.tui.dialog import Dialog
 from dumptui.tui.place import sample_label
 from dumptui.tui.sheets import Sheet

@@ -15,7 +15,7 @@ from dumptui.core.errors import DumpError
 from dumptui.tui.thread import Abandoned
 
 if TYPE_CHECKING:
-    from dumptui.core.run import StepKey
+    from dumptui.core.run.run import StepKey
     from dumptui.core.search import Hit, Passage
     from dumptui.tui.reader import Reader
 

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
 from dumptui.tui.dialog import Dialog
 from dumptui.tui.finder import Finder, Searched

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 
 if TYPE_CHECKING:
     from dumptui.tui.app import DumpTui

@@ -14,7 +14,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.ratio import LARGEST_RATIO
 from dumptui.core.record import Record
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.shard import as_list
 from dumptui.core.single import load_single

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dumptui.core.join import Step
     from dumptui.core.process.workers import Workers
-    from dumptui.core.run import StepKey
+    from dumptui.core.run.run import StepKey
     from dumptui.core.search import Passage
     from dumptui.core.summaries import Summaries
     from dumptui.core.tokens import Vocabulary

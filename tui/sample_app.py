@@ -13,7 +13,7 @@ from dumptui.tui.panes.samples import place
 from dumptui.tui.steps import StepsApp
 
 if TYPE_CHECKING:
-    from dumptui.core.run import StepKey
+    from dumptui.core.run.run import StepKey
     from dumptui.tui.facts import Facts, FactsScreen
     from dumptui.tui.markdown import Drawn
     from dumptui.tui.panes.conversation import ConversationPane

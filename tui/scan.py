@@ -12,7 +12,7 @@ from textual.message import Message
 from dumptui.core.errors import BeingWritten, DumpError, unexpected
 from dumptui.core.process.workers import Workers
 from dumptui.core.record import Record
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.step_summary import summarise
 from dumptui.core.summaries import WORTH_WORKERS
 from dumptui.tui.answers import Summary

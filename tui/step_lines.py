@@ -12,7 +12,7 @@ from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow, Look
 from dumptui.core.record import Record
-from dumptui.core.run import Entry, Run, StepFiles, StepKey
+from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
 from dumptui.core.text import visible
 from dumptui.tui.alarms import with_partial_signs
 from dumptui.tui.output import TableWriter, to_csv, to_json

@@ -9,7 +9,7 @@ from textual import events, on
 
 from dumptui.core.cache import Cache
 from dumptui.core.process import gc_tuning
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.tui.answers import Broken, Failed, Grew, Loaded, Progress, Summary, Unseen

@@ -12,7 +12,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.join import Step
 from dumptui.core.media import named
 from dumptui.core.messages import Part
-from dumptui.core.run import Entry, StepKey
+from dumptui.core.run.run import Entry, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.sidecar import Sidecar
 from dumptui.core.text import visible

@@ -13,7 +13,7 @@ from textual.containers import Middle
 from textual.widgets import Static
 
 from dumptui.core.errors import DumpError, NothingYet
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.text import visible
 from dumptui.tui.live import POLL
 from dumptui.tui.step_lines import wait

@@ -21,7 +21,7 @@ from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
 from dumptui.core.process.workers import Workers
 from dumptui.core.record import Record
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.search import Passage, passages_of, read_passages
 from dumptui.core.summaries import Summaries
 from dumptui.core.survey import Survey, surveying

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from dumptui.core.record import Record
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.panes.samples import count

@@ -14,7 +14,7 @@ from textual.reactive import var
 
 from dumptui.core.errors import DumpError
 from dumptui.core.record import Record
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.alarms import SIGN, alarms, sample_cells

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.reactive import var
 
 from dumptui.core.record import Record
-from dumptui.core.run import StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.tui import columns
 from dumptui.tui.alarms import PART, alarms, marked, partial_columns
 from dumptui.tui.panes.trend import Trend

@@ -16,7 +16,7 @@ from dumptui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from dumptui.core.record import Record
-    from dumptui.core.run import StepKey
+    from dumptui.core.run.run import StepKey
     from dumptui.tui.widgets.plot import Plot, Series
 
 TRENDS = (

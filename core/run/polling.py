@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run import Entry, past_stale
+from dumptui.core.run.run import Entry, past_stale
 
 LATELY = 128  # files that changed last, looked at again at each look, 4 µs each
 TURN = 128  # of the other files, as many at each look

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from dumptui.core.run import StepFiles, StepKey
+    from dumptui.core.run.run import StepFiles, StepKey
 
 # Training takes longer than this many seconds, and clocks of two nodes differ by less.
 CLOCKS = 10.0

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from dumptui.core.attempts import CLOCKS, earlier_steps
 from dumptui.core.errors import BeingWritten, DumpError, NoDump, NothingYet
+from dumptui.core.run.attempts import CLOCKS, earlier_steps
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dumptui.core.errors import DumpError
 from dumptui.core.finding import some
-from dumptui.core.run import Run, StepKey
+from dumptui.core.run.run import Run, StepKey
 
 PARTS = frozenset(("rollout_data", "train_data"))
 """What makes a folder a run, seen from outside."""
