@@ -8,9 +8,9 @@ from itertools import zip_longest
 from math import isfinite
 from typing import Any, NamedTuple
 
-from dumptui.core.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span, covered
 from dumptui.core.record import Record
 from dumptui.core.sample import Sample
+from dumptui.core.telemetry.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span, covered
 from dumptui.core.turns import Turn
 from dumptui.core.values import as_float, as_int, as_mapping, preview
 from dumptui.core.versions import Call, version_text

@@ -13,7 +13,6 @@ from dumptui.core.conversation import open_sidecar, recorded_row
 from dumptui.core.errors import DumpError
 from dumptui.core.grouping import mates
 from dumptui.core.join import Step
-from dumptui.core.lifecycle import Lifecycle
 from dumptui.core.match import Row
 from dumptui.core.media import named
 from dumptui.core.messages import pretty
@@ -21,6 +20,7 @@ from dumptui.core.record import Record
 from dumptui.core.sample import Sample
 from dumptui.core.schedule import place_of, schedule_of
 from dumptui.core.shard import Shard
+from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.turns import Turn, find_turns
 from dumptui.core.values import Dumped, plain, preview
 from dumptui.core.views import notes

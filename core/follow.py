@@ -20,7 +20,7 @@ from dumptui.core.join import Step, load
 from dumptui.core.run.polling import Folders
 from dumptui.core.run.run import Entry, Run, StepKey, list_names
 from dumptui.core.sample import OnRead
-from dumptui.core.telemetry import Telemetry
+from dumptui.core.telemetry.telemetry import Telemetry
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey, is_young
 from dumptui.core.step_health import read
 from dumptui.core.tables import EARLIER_ATTEMPT
-from dumptui.core.telemetry import Telemetry
+from dumptui.core.telemetry.telemetry import Telemetry
 
 StepRow: TypeAlias = tuple[Record, frozenset[str]]
 """A row of a step, and by which name it is told of a run only once, if it is."""

@@ -18,8 +18,8 @@ import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.follow import PATIENCE, Follow
-from dumptui.core.jsonl import Tail
 from dumptui.core.run.run import StepKey
+from dumptui.core.telemetry.jsonl_tail import Tail
 from tests.writer import Layout, sample, write_step
 
 SAMPLES = [sample(index) for index in range(4)]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dumptui.core.calls import lifecycle_facts
 from dumptui.core.follow import Follow
-from dumptui.core.lifecycle import Lifecycle, Span, paired, read_lifecycle
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.telemetry import Telemetry
+from dumptui.core.telemetry.lifecycle import Lifecycle, Span, paired, read_lifecycle
+from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.text import visible
 from dumptui.tui.lane import Lane
 from tests.screen import run, text, until_shown

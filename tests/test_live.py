@@ -22,7 +22,7 @@ from textual.pilot import Pilot
 
 from dumptui.core.follow import Follow
 from dumptui.core.run.run import YOUNG, Run, StepKey
-from dumptui.core.telemetry import Telemetry
+from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.tui.app import DumpTui
 from dumptui.tui.live import data_line
 from dumptui.tui.widgets.line import Line

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumptui.core import phases
-from dumptui.core.columns import Schema
-from dumptui.core.jsonl import MISFIT, Record
-from dumptui.core.phases import STILL_OPEN, Attempt, Engine, Interval, Lane, Topology, lanes, topology
+from dumptui.core.telemetry import phases
+from dumptui.core.telemetry.column_store import Schema
+from dumptui.core.telemetry.jsonl_tail import MISFIT, Record
+from dumptui.core.telemetry.phases import STILL_OPEN, Attempt, Engine, Interval, Lane, Topology, lanes, topology
 
 START, NEWEST = 100.0, 200.0
 

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from textual.message import Message
 
-from dumptui.core import step_health, survey, tables, telemetry
+from dumptui.core import step_health, survey, tables
 from dumptui.core.cache import Cache
 from dumptui.core.health import health
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.summaries import Summaries
+from dumptui.core.telemetry import telemetry
 from dumptui.tui import step_reader, work
 from dumptui.tui.answers import Broken, Failed, Found, Loaded, Opened, Packed, Progress, Summary, Surveyed
 from dumptui.tui.reader import Reader

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dumptui.core.follow import Follow
-from dumptui.core.telemetry import STREAMS, Telemetry
+from dumptui.core.telemetry.telemetry import STREAMS, Telemetry
 from tests.screen import DEADLINE, ROOT, Terminal, run
 
 STEPS = 200

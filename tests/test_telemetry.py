@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumptui.core import logs, streams
-from dumptui.core.columns import Schema
-from dumptui.core.jsonl import Record
-from dumptui.core.metrics import History
-from dumptui.core.phases import Lane
-from dumptui.core.telemetry import STREAMS, Telemetry
+from dumptui.core.telemetry import logs, streams
+from dumptui.core.telemetry.column_store import Schema
+from dumptui.core.telemetry.jsonl_tail import Record
+from dumptui.core.telemetry.metrics import History
+from dumptui.core.telemetry.phases import Lane
+from dumptui.core.telemetry.telemetry import STREAMS, Telemetry
 
 MIDNIGHT = 1767225600.0
 """2026-01-01 00:00 UTC."""

@@ -219,8 +219,8 @@ def print_conversation(request: Request) -> int:
 
 def print_facts(request: Request) -> int:
     from dumptui.core import facts
-    from dumptui.core.lifecycle import read_lifecycle
-    from dumptui.core.telemetry import Telemetry
+    from dumptui.core.telemetry.lifecycle import read_lifecycle
+    from dumptui.core.telemetry.telemetry import Telemetry
 
     if request.args.sample is None:
         raise DumpError("--print facts", "give the sample with --sample I[.K]")
@@ -268,7 +268,7 @@ def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:
 
 
 def print_metrics(request: Request) -> int:
-    from dumptui.core.telemetry import Telemetry
+    from dumptui.core.telemetry.telemetry import Telemetry
 
     metrics = Telemetry(request.run.root).metrics
     if request.args.key is not None:
@@ -278,7 +278,7 @@ def print_metrics(request: Request) -> int:
 
 
 def print_lanes(request: Request) -> int:
-    from dumptui.core.telemetry import Telemetry
+    from dumptui.core.telemetry.telemetry import Telemetry
 
     rows = list(Telemetry(request.run.root).lane_rows())
     return write(request.args, rows, {"rows": rows})

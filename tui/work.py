@@ -15,8 +15,6 @@ from dumptui.core.distribution import Distribution, distributions
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.follow import Follow, Look, access_of
 from dumptui.core.join import Step
-from dumptui.core.lifecycle import Lifecycle, read_lifecycle
-from dumptui.core.logs import signature
 from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
 from dumptui.core.process.workers import Workers
@@ -25,7 +23,9 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.search import Passage, passages_of, read_passages
 from dumptui.core.summaries import Summaries
 from dumptui.core.survey import Survey, surveying
-from dumptui.core.telemetry import Telemetry
+from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
+from dumptui.core.telemetry.logs import signature
+from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.token_search import find
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import MASKED, PROMPT, SampleView, view_sample

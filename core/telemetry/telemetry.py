@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dumptui.core import phases
-from dumptui.core.columns import Array, Columns, Field, Schema
-from dumptui.core.jsonl import Record, Tail
-from dumptui.core.logs import Document, Log, time_of
-from dumptui.core.metrics import History, step_time
-from dumptui.core.phases import Attempt, Interval, Lane, Topology, Window, topology
-from dumptui.core.streams import HOUR, MEMORY, Memory, Stream
+from dumptui.core.telemetry import phases
+from dumptui.core.telemetry.column_store import Array, Columns, Field, Schema
+from dumptui.core.telemetry.jsonl_tail import Record, Tail
+from dumptui.core.telemetry.logs import Document, Log, time_of
+from dumptui.core.telemetry.metrics import History, step_time
+from dumptui.core.telemetry.phases import Attempt, Interval, Lane, Topology, Window, topology
+from dumptui.core.telemetry.streams import HOUR, MEMORY, Memory, Stream
 
 NAN = float("nan")
 STREAMS: dict[str, tuple[Field, ...]] = {

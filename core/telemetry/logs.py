@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
 from dumptui.core.errors import DumpError
-from dumptui.core.jsonl import MISFIT, Chunk, Record, Tail
 from dumptui.core.ptfile.snapshot import open_file, read_bounded
+from dumptui.core.telemetry.jsonl_tail import MISFIT, Chunk, Record, Tail
 
 LATEST = 253_402_300_799.0  # the end of the year 9999: a later time can't be said
 T = TypeVar("T")

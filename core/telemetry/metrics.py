@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
-from dumptui.core.jsonl import Record
-from dumptui.core.logs import Log
+from dumptui.core.telemetry.jsonl_tail import Record
+from dumptui.core.telemetry.logs import Log
 
 TIMED = ("perf/step_time", "perf/wait_time_ratio")
 """Metrics that are logged when a step has been trained; its other metrics are logged before."""

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dumptui.core.jsonl import Record
 from dumptui.core.run.run import StepKey
+from dumptui.core.telemetry.jsonl_tail import Record
 
 if TYPE_CHECKING:
-    from dumptui.core.columns import Columns
-    from dumptui.core.metrics import StepTime
-    from dumptui.core.streams import Stream
-    from dumptui.core.telemetry import Telemetry
+    from dumptui.core.telemetry.column_store import Columns
+    from dumptui.core.telemetry.metrics import StepTime
+    from dumptui.core.telemetry.streams import Stream
+    from dumptui.core.telemetry.telemetry import Telemetry
 
 ATTEMPT, GEN, TOOL = "attempt", "gen", "tool"
 LONGEST = 4 * 3600.0

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dumptui.core.errors import NotHere
-from dumptui.core.jsonl import MISFIT, Record
 from dumptui.core.process.resources import need_polars
+from dumptui.core.telemetry.jsonl_tail import MISFIT, Record
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from dumptui.core.columns import Columns, Schema
 from dumptui.core.errors import DumpError
-from dumptui.core.jsonl import Chunk, Tail
-from dumptui.core.logs import Glance
+from dumptui.core.telemetry.column_store import Columns, Schema
+from dumptui.core.telemetry.jsonl_tail import Chunk, Tail
+from dumptui.core.telemetry.logs import Glance
 
 HOUR = 3600.0
 MEMORY = 256 << 20

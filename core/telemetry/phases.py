@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dumptui.core.columns import Array, Columns, Field
-from dumptui.core.jsonl import Record
+from dumptui.core.telemetry.column_store import Array, Columns, Field
+from dumptui.core.telemetry.jsonl_tail import Record
 
 STILL_OPEN = -1.0
 """The `t1` of a phase that was still running when the record was written."""
