@@ -11,17 +11,17 @@ import numpy as np
 
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.media import named
+from dumptui.core.formats.miles.trajectory_file import Row, Sidecar, choose
+from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.values import as_mapping, as_text, type_name
 from dumptui.core.join import Step
-from dumptui.core.media import named
 from dumptui.core.messages import UNCLOSED, Part, as_recorded, identity, parts_of
 from dumptui.core.record import Record
-from dumptui.core.sample import Sample
-from dumptui.core.sidecar import Row, Sidecar, choose
 from dumptui.core.spelling import text_note
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import Where, find_turns, locate
 from dumptui.core.unrecorded import Said, as_messages, split_sample
-from dumptui.core.values import as_mapping, as_text, type_name
 
 By: TypeAlias = Literal["id", "name", "order"]
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.miles.train_file import Shard, as_list
+from dumptui.core.formats.values import Dumped, alike
 from dumptui.core.join import SHOWN, Step
 from dumptui.core.layout import ENGINE, Peers
 from dumptui.core.ptfile.file import Tensor
-from dumptui.core.shard import Shard, as_list
-from dumptui.core.values import Dumped, alike
 
 # What every rank has whole, of each of its rows.
 UNCUT = ("tokens", "loss_masks", "rewards", "truncated")

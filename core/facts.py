@@ -11,18 +11,18 @@ import numpy as np
 from dumptui.core.calls import cache_facts, call_facts, lifecycle_facts, spec_facts
 from dumptui.core.conversation import open_sidecar, recorded_row
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.media import named
+from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.values import Dumped, plain, preview
 from dumptui.core.grouping import mates
 from dumptui.core.join import Step
 from dumptui.core.match import Row
-from dumptui.core.media import named
 from dumptui.core.messages import pretty
 from dumptui.core.record import Record
-from dumptui.core.sample import Sample
 from dumptui.core.schedule import place_of, schedule_of
-from dumptui.core.shard import Shard
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.turns import Turn, find_turns
-from dumptui.core.values import Dumped, plain, preview
 from dumptui.core.views import notes
 
 LONGEST = 200_000

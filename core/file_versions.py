@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.miles.train_file import as_list, read_shard
+from dumptui.core.formats.sample import read_rollout
+from dumptui.core.formats.weight_versions import counters, read_calls
 from dumptui.core.run.run import StepFiles
-from dumptui.core.sample import read_rollout
-from dumptui.core.shard import as_list, read_shard
-from dumptui.core.versions import counters, read_calls
 from dumptui.core.weight_counter import Versions
 
 

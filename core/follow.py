@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump, unexpected
+from dumptui.core.formats.sample import OnRead
 from dumptui.core.join import Step, load
 from dumptui.core.run.polling import Folders
 from dumptui.core.run.run import Entry, Run, StepKey, list_names
-from dumptui.core.sample import OnRead
 from dumptui.core.telemetry.telemetry import Telemetry
 
 T = TypeVar("T")

@@ -13,16 +13,16 @@ from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import DumpError
 from dumptui.core.evidence import Evidence, Judged, rounding, same_values
 from dumptui.core.flat import Bools, Flat, State, empty, overlay, ratio
+from dumptui.core.formats.miles.parquet_mirror import read_samples_of
+from dumptui.core.formats.miles.train_file import Shard, read_shard
+from dumptui.core.formats.sample import OnRead, Rollout, Sample
+from dumptui.core.formats.values import Dumped, Numbers, floats, other_shape
 from dumptui.core.infer import resolve
 from dumptui.core.layout import ENGINE, Cut, Peers, find_cut, group_peers
 from dumptui.core.masks import fill_masks
 from dumptui.core.match import Matcher, Row, raw_rewards
-from dumptui.core.mirror import read_samples_of
 from dumptui.core.placing import place
 from dumptui.core.run.run import StepFiles, read_file
-from dumptui.core.sample import OnRead, Rollout, Sample
-from dumptui.core.shard import Shard, read_shard
-from dumptui.core.values import Dumped, Numbers, floats, other_shape
 
 # The name on screen of each per-token column of a train file; any other column keeps its own.
 SHOWN = {"log_probs": "train_log_probs"}

@@ -13,7 +13,7 @@ import numpy as np
 from dumptui.core.align import Alignment
 from dumptui.core.context_parallel import Ints, Spans, spans
 from dumptui.core.errors import DumpError
-from dumptui.core.shard import Shard
+from dumptui.core.formats.miles.train_file import Shard
 
 ENGINE = "rollout_log_probs"
 # Some advantage estimators slice these by the thd rule in bshd runs too, so the run's format does not show the rule.

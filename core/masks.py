@@ -10,9 +10,9 @@ import numpy as np
 from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.evidence import Evidence, read_each
 from dumptui.core.flat import Flat
+from dumptui.core.formats.sample import WEIGHTED, Sample, is_weighted
 from dumptui.core.layout import Peers
 from dumptui.core.match import Row
-from dumptui.core.sample import WEIGHTED, Sample, is_weighted
 
 Wanted: TypeAlias = Sequence[tuple[Peers, Ints, Ints]]
 """Per data-parallel shard, its samples by their place in the output, and their rows."""

@@ -13,10 +13,10 @@ from dumptui.core.align import Alignment
 from dumptui.core.context_parallel import Array
 from dumptui.core.evidence import Evidence, has_media
 from dumptui.core.flat import State
+from dumptui.core.formats.miles.train_file import Shard, as_list
+from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.values import as_float
 from dumptui.core.layout import Peers
-from dumptui.core.sample import Sample
-from dumptui.core.shard import Shard, as_list
-from dumptui.core.values import as_float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

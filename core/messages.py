@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from dumptui.core.media import bytes_name, media_name, named
+from dumptui.core.formats.media import bytes_name, media_name, named
+from dumptui.core.formats.values import as_int, as_mapping, as_text, preview, type_name
 from dumptui.core.ptfile.placeholder import Placeholder
-from dumptui.core.values import as_int, as_mapping, as_text, preview, type_name
 
 Kind: TypeAlias = Literal["text", "thinking", "call", "special", "media", "data"]
 

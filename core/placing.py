@@ -14,10 +14,10 @@ from dumptui.core.context_parallel import Array, Ints, put
 from dumptui.core.errors import DumpError
 from dumptui.core.evidence import Evidence
 from dumptui.core.flat import Bools, Flat, State, blank
+from dumptui.core.formats.miles.train_file import ODD, Shard
+from dumptui.core.formats.values import Dumped, other_shape
 from dumptui.core.layout import Cut, Peers
 from dumptui.core.ptfile.file import read_all
-from dumptui.core.shard import ODD, Shard
-from dumptui.core.values import Dumped, other_shape
 
 
 @dataclass(slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import TypeAlias
 
+from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.join import Step
 from dumptui.core.layout import Peers
 from dumptui.core.run.run import Run, StepFiles, StepKey
-from dumptui.core.shard import Shard
 
 Ranks: TypeAlias = frozenset[int]
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from dumptui.core.context_parallel import Ints
 from dumptui.core.flat import Flat, State, safe_ratio
+from dumptui.core.formats.sample import Sample, datasets, reward_value
+from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
+from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
 from dumptui.core.grouping import adapter_name, group_parts, prompt_groups
 from dumptui.core.join import Step
 from dumptui.core.record import Record
-from dumptui.core.sample import Sample, datasets, reward_value
 from dumptui.core.schedule import schedule_columns
 from dumptui.core.statistics import Masked, count_true
 from dumptui.core.tool_calls import tool_calls
-from dumptui.core.values import Dumped, as_float, as_text, type_name
-from dumptui.core.versions import counters, oldest_version, version_range
 
 # The state of a field in each sample, and the reason for it.
 Said: TypeAlias = tuple[list[State], list[str | None]]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.formats.values import as_int
 from dumptui.core.join import Step
 from dumptui.core.layout import Peers
-from dumptui.core.shard import Shard
-from dumptui.core.values import as_int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
 from dumptui.core.filter_words import encodable
+from dumptui.core.formats.miles.trajectory_file import Sidecar, choose
+from dumptui.core.formats.sample import OnRead, Sample, read_rollout
 from dumptui.core.process.resources import need_polars
 from dumptui.core.run.run import StepFiles, read_file
-from dumptui.core.sample import OnRead, Sample, read_rollout
-from dumptui.core.sidecar import Sidecar, choose
 
 AROUND = 300  # bytes of text kept on each side of a hit
 DEEPEST = 20  # levels of nesting that are searched for texts

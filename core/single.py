@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
+from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.formats.sample import Rollout, Sample
 from dumptui.core.join import Step, join, read_shards
 from dumptui.core.layout import Cut, find_cut, group_peers, take_recorded
-from dumptui.core.mirror import mirror_index, read_mirror
 from dumptui.core.process.forked_call import beside
 from dumptui.core.run.run import StepFiles
-from dumptui.core.sample import Rollout, Sample
-from dumptui.core.shard import Shard
 
 NOTE = "read from the parquet mirror; the sample's other fields are shown once the whole step is read"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dumptui.core.sample import Sample
+from dumptui.core.formats.sample import Sample
 from dumptui.core.text import clip, visible
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.turns import find_turns

@@ -15,16 +15,16 @@ from dumptui.core.copies import Contradiction, contradictions
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.finding import Finding, Level, count
 from dumptui.core.flat import Flat
+from dumptui.core.formats.miles.parquet_mirror import mirror_index
+from dumptui.core.formats.sample import WEIGHTED
+from dumptui.core.formats.values import is_other_shape
 from dumptui.core.join import Step, load, read_shards
-from dumptui.core.mirror import mirror_index
 from dumptui.core.odd_values import OddValues
 from dumptui.core.ptfile.snapshot import open_file
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run.run import StepFiles, StepKey, is_young
-from dumptui.core.sample import WEIGHTED
 from dumptui.core.schedule import lost_rollouts
 from dumptui.core.survey import parts
-from dumptui.core.values import is_other_shape
 
 
 def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]) -> Iterator[Finding]:

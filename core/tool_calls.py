@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dumptui.core.conversation import prompt_messages
+from dumptui.core.formats.sample import Sample
 from dumptui.core.join import Step
 from dumptui.core.messages import count_calls
-from dumptui.core.sample import Sample
 from dumptui.core.search import read_recorded
 from dumptui.core.unrecorded import as_messages
 

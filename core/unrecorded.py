@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dumptui.core.sample import Sample
+from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.values import as_mapping
 from dumptui.core.template import TEMPLATES, Section, Template, find_template
 from dumptui.core.turns import Finder, Turn, Where, join_texts, locate
-from dumptui.core.values import as_mapping
 
 MASKED = "masked"
 """The role of a part of the response that was not trained on, where no message names its author."""

@@ -12,14 +12,14 @@ from dumptui.core.copies import contradictions, in_words
 from dumptui.core.errors import DumpError
 from dumptui.core.finding import count
 from dumptui.core.flat import Bools, Flat
+from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.values import as_text, preview
 from dumptui.core.join import FIELDS, Step, load
 from dumptui.core.layout import ENGINE
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.sample import Sample
 from dumptui.core.spelling import text_note
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.values import as_text, preview
 
 # What holds float32 log-probs as they were.
 EXACT = frozenset(("float32", "float64"))

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from dumptui.core.calls import call_facts
 from dumptui.core.conversation import document, open_sidecar, pair, read_conversation, read_message
 from dumptui.core.facts import sample_facts
+from dumptui.core.formats.miles.trajectory_file import parse
 from dumptui.core.messages import count_calls
 from dumptui.core.search import passages_of
-from dumptui.core.sidecar import parse
 from dumptui.core.text import visible
 from dumptui.core.unrecorded import Said, as_messages
 from dumptui.tui.output import to_json

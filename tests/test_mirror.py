@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError, NotHere
-from dumptui.core.mirror import mirror_index, read_mirror
+from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
+from dumptui.core.formats.sample import Sample
 from dumptui.core.process.isolated_reader import apart
-from dumptui.core.sample import Sample
 from tests.writer import Json, sample, write_step
 
 SAMPLES = 41

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dumptui.core.calls import call_facts
-from dumptui.core.versions import version_range
+from dumptui.core.formats.weight_versions import version_range
 from dumptui.core.view import view_sample
 from dumptui.tui.token_text import title
 from tests.reading import read, samples

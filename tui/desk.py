@@ -20,7 +20,7 @@ from dumptui.tui.themes import keep_theme
 from dumptui.tui.widgets.keys import Entry
 
 if TYPE_CHECKING:
-    from dumptui.core.sample import Sample
+    from dumptui.core.formats.sample import Sample
     from dumptui.tui.app import DumpTui
     from dumptui.tui.sheets import Sheet
 

@@ -13,9 +13,9 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from dumptui.core.facts import Fact, Section, rows, sample_facts
+from dumptui.core.formats.sample import Sample
 from dumptui.core.join import Step
 from dumptui.core.run.run import StepKey
-from dumptui.core.sample import Sample
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.text import cell_width, visible
 from dumptui.core.wrapping import Lines

@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 from dumptui.core import tables, views
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.miles.train_file import as_list
+from dumptui.core.formats.sample import Sample
 from dumptui.core.join import Step
 from dumptui.core.ratio import LARGEST_RATIO
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.sample import Sample
-from dumptui.core.shard import as_list
 from dumptui.core.single import load_single
 from dumptui.core.step_summary import summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries

@@ -21,7 +21,7 @@ from dumptui.tui.panes.samples import count
 from dumptui.tui.thread import aside
 
 if TYPE_CHECKING:
-    from dumptui.core.sample import Sample
+    from dumptui.core.formats.sample import Sample
 
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; leave empty to show all"
 PATTERN_HINT = "regular expression, searched in prompt, response and messages; start with (?i) to ignore case"

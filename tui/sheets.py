@@ -10,9 +10,9 @@ from dumptui.tui.widgets.table import Table
 
 if TYPE_CHECKING:
     from dumptui.core.conversation import Conversation
+    from dumptui.core.formats.sample import Sample
     from dumptui.core.record import Record
     from dumptui.core.run.run import StepKey
-    from dumptui.core.sample import Sample
     from dumptui.core.view import SampleView
     from dumptui.tui.app import DumpTui
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.message import Message
 
-from dumptui.core.media import named
+from dumptui.core.formats.media import named
 from dumptui.core.text import visible
 from dumptui.tui import columns
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.errors import DumpError, NoDump
-from dumptui.core.ptfile.file import OnRead, Placeholder, PtFile
-from dumptui.core.values import (
+from dumptui.core.formats.values import (
     Dumped,
     Numbers,
     as_cell,
@@ -27,7 +26,8 @@ from dumptui.core.values import (
     preview,
     type_name,
 )
-from dumptui.core.versions import Call, read_calls, version_at
+from dumptui.core.formats.weight_versions import Call, read_calls, version_at
+from dumptui.core.ptfile.file import OnRead, Placeholder, PtFile
 
 __all__ = [
     "OnRead",

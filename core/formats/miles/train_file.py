@@ -11,9 +11,9 @@ import numpy as np
 
 from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import NoDump
+from dumptui.core.formats.values import COMPLEX, Dumped, as_int, as_mapping, floats, integers, plain
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import OnRead, PtFile
-from dumptui.core.values import COMPLEX, Dumped, as_int, as_mapping, floats, integers, plain
 
 # Columns of one value a response token, which are cut over context-parallel ranks.
 PER_TOKEN = (

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.values import as_int, as_text
 from dumptui.core.ptfile.snapshot import open_file, skip_hole
-from dumptui.core.sample import Sample
-from dumptui.core.values import as_int, as_text
 
 Row = Mapping[str, Any]
 

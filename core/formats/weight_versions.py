@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dumptui.core.values import Dumped, as_int, as_mapping, as_text, plain
+from dumptui.core.formats.values import Dumped, as_int, as_mapping, as_text, plain
 
 _LONGEST_NUMBER = 18  # digits; anything longer is no counter
 

@@ -1,4 +1,4 @@
-"""The columns of a parquet mirror, read by polars. Only what core/process/isolated_reader.py runs in another process may call these."""
+"""The columns of a parquet mirror, read by polars. Call these through core/process/isolated_reader.py only."""
 
 from __future__ import annotations
 
