@@ -16,7 +16,7 @@ import numpy as np
 from dumptui.core.align import Alignment, align
 from dumptui.core.context_parallel import Array, Spans
 from dumptui.core.errors import DumpError
-from dumptui.core.flat import Bools
+from dumptui.core.fields.token_field import Bools
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped

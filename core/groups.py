@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dumptui.core.fields.statistics import finite, mean, std
 from dumptui.core.passing import is_binary, pass_rates
 from dumptui.core.record import Record
-from dumptui.core.statistics import finite, mean, std
 from dumptui.core.tables import SAME_REWARD, attempts, floats, members, reward_column
 
 

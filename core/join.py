@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import DumpError
 from dumptui.core.evidence import Evidence, Judged, rounding, same_values
-from dumptui.core.flat import Bools, Flat, State, empty, overlay, ratio
+from dumptui.core.fields.token_field import Bools, Flat, State, empty, overlay, ratio
 from dumptui.core.formats.miles.parquet_mirror import read_samples_of
 from dumptui.core.formats.miles.train_file import Shard, read_shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample

@@ -9,7 +9,7 @@ import numpy as np
 
 from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.evidence import Evidence, read_each
-from dumptui.core.flat import Flat
+from dumptui.core.fields.token_field import Flat
 from dumptui.core.formats.sample import WEIGHTED, Sample, is_weighted
 from dumptui.core.layout import Peers
 from dumptui.core.match import Row

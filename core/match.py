@@ -12,7 +12,7 @@ import numpy as np
 from dumptui.core.align import Alignment
 from dumptui.core.context_parallel import Array
 from dumptui.core.evidence import Evidence, has_media
-from dumptui.core.flat import State
+from dumptui.core.fields.token_field import State
 from dumptui.core.formats.miles.train_file import Shard, as_list
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_float

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dumptui.core.context_parallel import Array
+from dumptui.core.fields.token_field import Bools, Flat
 from dumptui.core.finding import Level, count
-from dumptui.core.flat import Bools, Flat
 from dumptui.core.join import Step
 
 LEAST_LOG_PROB = -1000.0

@@ -13,7 +13,7 @@ import numpy as np
 from dumptui.core.context_parallel import Array, Ints, put
 from dumptui.core.errors import DumpError
 from dumptui.core.evidence import Evidence
-from dumptui.core.flat import Bools, Flat, State, blank
+from dumptui.core.fields.token_field import Bools, Flat, State, blank
 from dumptui.core.formats.miles.train_file import ODD, Shard
 from dumptui.core.formats.values import Dumped, other_shape
 from dumptui.core.layout import Cut, Peers

@@ -9,7 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from dumptui.core.context_parallel import Ints
-from dumptui.core.flat import Flat, State, safe_ratio
+from dumptui.core.fields.statistics import Masked, count_true
+from dumptui.core.fields.token_field import Flat, State, safe_ratio
 from dumptui.core.formats.sample import Sample, datasets, reward_value
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
@@ -17,7 +18,6 @@ from dumptui.core.grouping import adapter_name, group_parts, prompt_groups
 from dumptui.core.join import Step
 from dumptui.core.record import Record
 from dumptui.core.schedule import schedule_columns
-from dumptui.core.statistics import Masked, count_true
 from dumptui.core.tool_calls import tool_calls
 
 # The state of a field in each sample, and the reason for it.

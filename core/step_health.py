@@ -13,8 +13,8 @@ from pathlib import Path
 from dumptui.core.context_parallel import Ints
 from dumptui.core.copies import Contradiction, contradictions
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
+from dumptui.core.fields.token_field import Flat
 from dumptui.core.finding import Finding, Level, count
-from dumptui.core.flat import Flat
 from dumptui.core.formats.miles.parquet_mirror import mirror_index
 from dumptui.core.formats.sample import WEIGHTED
 from dumptui.core.formats.values import is_other_shape

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
+from dumptui.core.fields.statistics import finite, mean, std
 from dumptui.core.formats.values import as_float
 from dumptui.core.join import MOVED, Step
 from dumptui.core.layout import Peers
@@ -18,7 +19,6 @@ from dumptui.core.record import Record
 from dumptui.core.run.run import StepFiles
 from dumptui.core.sample_rows import samples
 from dumptui.core.schedule import Schedule, schedule_of
-from dumptui.core.statistics import finite, mean, std
 from dumptui.core.weight_counter import versions_of
 
 __all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dumptui.core.borders import Chunks, chunks, turn_starts
 from dumptui.core.context_parallel import Array, Ints
-from dumptui.core.flat import Bools, Flat, State, ratio
+from dumptui.core.fields.token_field import Bools, Flat, State, ratio
 from dumptui.core.formats.sample import Sample
 from dumptui.core.join import FIELDS, Step
 from dumptui.core.survey import order

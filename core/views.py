@@ -10,8 +10,8 @@ import numpy as np
 from dumptui.core.context_parallel import Array
 from dumptui.core.copies import contradictions, in_words
 from dumptui.core.errors import DumpError
+from dumptui.core.fields.token_field import Bools, Flat
 from dumptui.core.finding import count
-from dumptui.core.flat import Bools, Flat
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
 from dumptui.core.join import FIELDS, Step, load

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.quantiles import Quantiles
+from dumptui.core.fields.quantiles import Quantiles
 
 parts = st.lists(st.lists(st.floats(width=32, min_value=-100, max_value=100) | st.sampled_from([1.0, 2.0, np.nan])))
 

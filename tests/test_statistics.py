@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.flat import Flat, empty
-from dumptui.core.statistics import Masked
-from dumptui.core.torch_mean import torch_mean
+from dumptui.core.fields.statistics import Masked
+from dumptui.core.fields.token_field import Flat, empty
+from dumptui.core.fields.torch_mean import torch_mean
 
 
 def flat(rows: list[list[float]], known: list[list[bool]] | None = None, states: list[str] | None = None) -> Flat:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dumptui.core.ratio import LARGEST_LOG_RATIO
+from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
 from dumptui.core.record import Record
 from dumptui.tui.columns import DIVERGENCE, STEPS, Field, cells
 from dumptui.tui.output import cell

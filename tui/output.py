@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from dumptui.core.ratio import LARGEST_RATIO
+from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.record import Record
 from dumptui.core.text import cell_width, visible
 

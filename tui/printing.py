@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from dumptui.core import tables, views
 from dumptui.core.errors import DumpError
+from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.formats.miles.train_file import as_list
 from dumptui.core.formats.sample import Sample
 from dumptui.core.join import Step
-from dumptui.core.ratio import LARGEST_RATIO
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.single import load_single

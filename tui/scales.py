@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dumptui.core.ratio import LARGEST_LOG_RATIO
+from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
 from dumptui.tui.output import number
 
 Floats = npt.NDArray[np.float64]

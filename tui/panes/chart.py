@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from dumptui.core.ratio import LARGEST_RATIO
+from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.text import visible
 from dumptui.core.view import MASKED, MISSING, PROMPT, SampleView
 from dumptui.tui.widgets.frame import FINE_MARK, MARK, Band

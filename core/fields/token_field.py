@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dumptui.core.context_parallel import Array, Ints
-from dumptui.core.ratio import LARGEST_LOG_RATIO
+from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
 
 State: TypeAlias = Literal["ok", "partial", "unreadable", "not dumped"]
 Bools: TypeAlias = npt.NDArray[np.bool_]
