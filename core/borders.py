@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.formats.sample import Sample
 from dumptui.core.join import DUMPED, Step
+from dumptui.core.parallel.context_parallel import Array, Ints
 
 
 def turn_starts(sample: Sample, mask: Array | None) -> Ints:

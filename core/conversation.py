@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.media import named
 from dumptui.core.formats.miles.trajectory_file import Row, Sidecar, choose
@@ -17,6 +16,7 @@ from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_mapping, as_text, type_name
 from dumptui.core.join import Step
 from dumptui.core.messages import UNCLOSED, Part, as_recorded, identity, parts_of
+from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.record import Record
 from dumptui.core.spelling import text_note
 from dumptui.core.tokens import Vocabulary

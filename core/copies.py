@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import Shard, as_list
 from dumptui.core.formats.values import Dumped, alike
 from dumptui.core.join import SHOWN, Step
-from dumptui.core.layout import ENGINE, Peers
+from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.parallel.shard_group import ENGINE, Peers
 from dumptui.core.ptfile.file import Tensor
 
 # What every rank has whole, of each of its rows.

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dumptui.core import demo_text
-from dumptui.core.context_parallel import spans
 from dumptui.core.demo_text import Answer, Question
+from dumptui.core.parallel.context_parallel import spans
 
 Floats = npt.NDArray[np.float32]
 

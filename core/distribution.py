@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.fields.quantiles import Quantiles
 from dumptui.core.fields.token_field import Bools, Flat, safe_ratio
 from dumptui.core.join import Step
+from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.survey import TAILS, parts
 
 BINS = 64

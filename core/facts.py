@@ -17,8 +17,8 @@ from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped, plain, preview
 from dumptui.core.grouping import mates
 from dumptui.core.join import Step
-from dumptui.core.match import Row
 from dumptui.core.messages import pretty
+from dumptui.core.parallel.row_matching import Row
 from dumptui.core.record import Record
 from dumptui.core.schedule import place_of, schedule_of
 from dumptui.core.telemetry.lifecycle import Lifecycle

@@ -9,19 +9,19 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
-from dumptui.core.context_parallel import Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.evidence import Evidence, Judged, rounding, same_values
 from dumptui.core.fields.token_field import Bools, Flat, State, empty, overlay, ratio
 from dumptui.core.formats.miles.parquet_mirror import read_samples_of
 from dumptui.core.formats.miles.train_file import Shard, read_shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample
 from dumptui.core.formats.values import Dumped, Numbers, floats, other_shape
-from dumptui.core.infer import resolve
-from dumptui.core.layout import ENGINE, Cut, Peers, find_cut, group_peers
-from dumptui.core.masks import fill_masks
-from dumptui.core.match import Matcher, Row, raw_rewards
-from dumptui.core.placing import place
+from dumptui.core.parallel.assembly import place
+from dumptui.core.parallel.context_parallel import Ints
+from dumptui.core.parallel.layout_inference import resolve
+from dumptui.core.parallel.loss_masks import fill_masks
+from dumptui.core.parallel.row_evidence import Evidence, Judged, rounding, same_values
+from dumptui.core.parallel.row_matching import Matcher, Row, raw_rewards
+from dumptui.core.parallel.shard_group import ENGINE, Cut, Peers, find_cut, group_peers
 from dumptui.core.run.run import StepFiles, read_file
 
 # The name on screen of each per-token column of a train file; any other column keeps its own.

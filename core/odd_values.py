@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array
 from dumptui.core.fields.token_field import Bools, Flat
 from dumptui.core.finding import Level, count
 from dumptui.core.join import Step
+from dumptui.core.parallel.context_parallel import Array
 
 LEAST_LOG_PROB = -1000.0
 """Nothing that was sampled is so improbable: what is below stands for "none"."""

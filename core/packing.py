@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dumptui.core.join import Step
-from dumptui.core.layout import Peers
+from dumptui.core.parallel.shard_group import Peers
 from dumptui.core.record import Record
 from dumptui.core.schedule import schedule_of
 from dumptui.core.tables import group_key

@@ -9,10 +9,10 @@ from itertools import zip_longest
 
 import numpy as np
 
-from dumptui.core.context_parallel import Ints
 from dumptui.core.difference import Difference, Pause, Stretch, difference
 from dumptui.core.formats.sample import Sample
 from dumptui.core.join import Step
+from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.record import Record
 from dumptui.core.text import cell_width, visible
 from dumptui.core.tokens import CONTINUES, Vocabulary

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.join import Step
-from dumptui.core.layout import Peers
+from dumptui.core.parallel.shard_group import Peers
 from dumptui.core.run.run import Run, StepFiles, StepKey
 
 Ranks: TypeAlias = frozenset[int]

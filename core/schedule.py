@@ -9,7 +9,7 @@ from itertools import accumulate
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.values import as_int
 from dumptui.core.join import Step
-from dumptui.core.layout import Peers
+from dumptui.core.parallel.shard_group import Peers
 
 
 @dataclass(frozen=True, slots=True)

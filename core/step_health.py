@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from dumptui.core.context_parallel import Ints
 from dumptui.core.copies import Contradiction, contradictions
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.fields.token_field import Flat
@@ -20,6 +19,7 @@ from dumptui.core.formats.sample import WEIGHTED
 from dumptui.core.formats.values import is_other_shape
 from dumptui.core.join import Step, load, read_shards
 from dumptui.core.odd_values import OddValues
+from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.snapshot import open_file
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run.run import StepFiles, StepKey, is_young

@@ -13,7 +13,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean, std
 from dumptui.core.formats.values import as_float
 from dumptui.core.join import MOVED, Step
-from dumptui.core.layout import Peers
+from dumptui.core.parallel.shard_group import Peers
 from dumptui.core.passing import is_binary, pass_rates
 from dumptui.core.record import Record
 from dumptui.core.run.run import StepFiles

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dumptui.core.borders import Chunks, chunks, turn_starts
-from dumptui.core.context_parallel import Array, Ints
 from dumptui.core.fields.token_field import Bools, Flat, State, ratio
 from dumptui.core.formats.sample import Sample
 from dumptui.core.join import FIELDS, Step
+from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.survey import order
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.views import notes, shown

@@ -12,7 +12,7 @@ import numpy as np
 
 from dumptui.core import tables, views
 from dumptui.core.join import DUMPED, Step, load
-from dumptui.core.layout import EITHER_RULE
+from dumptui.core.parallel.shard_group import EITHER_RULE
 from dumptui.core.run.run import Run, StepKey
 from tests.writer import Truth
 

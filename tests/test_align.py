@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumptui.core.align import Alignment, align
+from dumptui.core.parallel.alignment import Alignment, align
 
 MEDIA, SENTINEL = 9, -101
 tokens = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 1)) | st.tuples(st.just(MEDIA), st.integers(1, 5)))

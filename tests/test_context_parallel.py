@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.context_parallel import MissingRank, assemble, spans, split
+from dumptui.core.parallel.context_parallel import MissingRank, assemble, spans, split
 from tests.writer import brute_force_slices
 
 CP_SIZES = range(2, 9)

@@ -15,7 +15,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dumptui.core.layout import EITHER_RULE
+from dumptui.core.parallel.shard_group import EITHER_RULE
 from tests.against_truth import wrong_values
 from tests.reading import assert_true, documents, read
 from tests.writer import FIELDS, Layout, Rank, Truth, brute_force_slices, sample, write_step

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from rich.text import Text
 
-from dumptui.core.context_parallel import Ints
+from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.survey import Survey
 from dumptui.core.text import visible
 from dumptui.core.view import SampleView

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array
+from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.ptfile.integer_lists import BATCH, Buffer, read_integers
 
 REFERENCE = 6  # bytes of a persistent id in place of a list

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array, Ints, put
 from dumptui.core.errors import DumpError
-from dumptui.core.evidence import Evidence
 from dumptui.core.fields.token_field import Bools, Flat, State, blank
 from dumptui.core.formats.miles.train_file import ODD, Shard
 from dumptui.core.formats.values import Dumped, other_shape
-from dumptui.core.layout import Cut, Peers
+from dumptui.core.parallel.context_parallel import Array, Ints, put
+from dumptui.core.parallel.row_evidence import Evidence
+from dumptui.core.parallel.shard_group import Cut, Peers
 from dumptui.core.ptfile.file import read_all
 
 

@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dumptui.core.context_parallel import Array, Ints
-from dumptui.core.evidence import Evidence, read_each
 from dumptui.core.fields.token_field import Flat
 from dumptui.core.formats.sample import WEIGHTED, Sample, is_weighted
-from dumptui.core.layout import Peers
-from dumptui.core.match import Row
+from dumptui.core.parallel.context_parallel import Array, Ints
+from dumptui.core.parallel.row_evidence import Evidence, read_each
+from dumptui.core.parallel.row_matching import Row
+from dumptui.core.parallel.shard_group import Peers
 
 Wanted: TypeAlias = Sequence[tuple[Peers, Ints, Ints]]
 """Per data-parallel shard, its samples by their place in the output, and their rows."""

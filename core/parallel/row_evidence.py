@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.align import Alignment, align
-from dumptui.core.context_parallel import Array, Spans
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.token_field import Bools
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped
-from dumptui.core.layout import ENGINE, Peers
+from dumptui.core.parallel.alignment import Alignment, align
+from dumptui.core.parallel.context_parallel import Array, Spans
+from dumptui.core.parallel.shard_group import ENGINE, Peers
 from dumptui.core.ptfile.file import read_all
 
 # Relative and absolute error of a copy rounded to a type; for a type that is not named, those of float8_e5m2.

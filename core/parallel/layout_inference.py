@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.context_parallel import Ints
-from dumptui.core.evidence import Evidence, read_each
 from dumptui.core.formats.miles.train_file import PER_TOKEN, Shard
-from dumptui.core.layout import ENGINE, Peers, edges, take_recorded
+from dumptui.core.parallel.context_parallel import Ints
+from dumptui.core.parallel.row_evidence import Evidence, read_each
+from dumptui.core.parallel.shard_group import ENGINE, Peers, edges, take_recorded
 
 CP_SIZES = (*range(1, 17), 24, 32, 48, 64)
 MOST_STRIDES = 4096  # a file's name may claim any rank

@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 
-from dumptui.core.align import Alignment
-from dumptui.core.context_parallel import Ints, Spans, spans
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.parallel.alignment import Alignment
+from dumptui.core.parallel.context_parallel import Ints, Spans, spans
 
 ENGINE = "rollout_log_probs"
 # Some advantage estimators slice these by the thd rule in bshd runs too, so the run's format does not show the rule.
