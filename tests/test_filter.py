@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError
-from dumptui.core.filter import select
+from dumptui.core.query.filter import select
 
 RECORDS: list[dict[str, Any]] = [
     {"reward": 0.0, "truncated": True, "worst": 1.5, "status": "truncated", "group": None, "odd": None},

@@ -18,7 +18,7 @@ from dumptui.core.conversation import document, open_sidecar, pair, read_convers
 from dumptui.core.facts import sample_facts
 from dumptui.core.formats.miles.trajectory_file import parse
 from dumptui.core.messages import count_calls
-from dumptui.core.search import passages_of
+from dumptui.core.query.text_search import passages_of
 from dumptui.core.text import visible
 from dumptui.core.unrecorded import Said, as_messages
 from dumptui.tui.output import to_json

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError
-from dumptui.core.token_search import find
+from dumptui.core.query.token_search import find
 from dumptui.core.tokens import CONTINUES
 
 TEXTS = ["The", " cat", " sat", ".", "\n", " 🙂", CONTINUES, CONTINUES, " x"]

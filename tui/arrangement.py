@@ -15,7 +15,7 @@ LABELS["sample"] = "sample_index"
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A sort, a filter `where` as in core/filter.py, and a searched `pattern`; each may be empty."""
+    """A sort, a filter `where` as in core/query/filter.py, and a searched `pattern`; each may be empty."""
 
     sort: columns.Sort = ()
     where: str = ""
@@ -47,7 +47,7 @@ class Arrangement:
         """Return the rows of the samples table that match the filter. Raises DumpError."""
         if not self.where:
             return list(range(len(rows)))
-        from dumptui.core.filter import select  # polars takes 0.2 s to import
+        from dumptui.core.query.filter import select  # polars takes 0.2 s to import
 
         return select(rows, self.where, LABELS)
 

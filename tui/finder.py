@@ -15,8 +15,8 @@ from dumptui.core.errors import DumpError
 from dumptui.tui.thread import Abandoned
 
 if TYPE_CHECKING:
+    from dumptui.core.query.text_search import Hit, Passage
     from dumptui.core.run.run import StepKey
-    from dumptui.core.search import Hit, Passage
     from dumptui.tui.reader import Reader
 
 OFTEN = 0.1  # seconds between two messages of how far a search is
@@ -92,7 +92,7 @@ class Search:
                     return []
 
     def _step(self, key: StepKey, samples: list[list[Passage]]) -> None:
-        from dumptui.core.search import first_hit
+        from dumptui.core.query.text_search import first_hit
 
         hits: dict[int, Hit] = {}
         told = time.monotonic()

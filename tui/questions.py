@@ -50,7 +50,7 @@ def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) 
 
 def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str = PATTERN_HINT) -> Ask:
     async def check(text: str) -> str:
-        from dumptui.core.search import check_pattern
+        from dumptui.core.query.text_search import check_pattern
 
         await import_polars()
         await aside(check_pattern, text)  # too large a pattern takes 0.7 s

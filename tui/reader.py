@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from dumptui.core.join import Step
     from dumptui.core.process.workers import Workers
+    from dumptui.core.query.text_search import Passage
     from dumptui.core.run.run import StepKey
-    from dumptui.core.search import Passage
     from dumptui.core.summaries import Summaries
     from dumptui.core.tokens import Vocabulary
     from dumptui.core.view import SampleView

@@ -18,15 +18,15 @@ from dumptui.core.join import Step
 from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
 from dumptui.core.process.workers import Workers
+from dumptui.core.query.text_search import Passage, passages_of, read_passages
+from dumptui.core.query.token_search import find
 from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
-from dumptui.core.search import Passage, passages_of, read_passages
 from dumptui.core.summaries import Summaries
 from dumptui.core.survey import Survey, surveying
 from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry
-from dumptui.core.token_search import find
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.view import MASKED, PROMPT, SampleView, view_sample
 from dumptui.tui.answers import (

@@ -37,7 +37,7 @@ from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 
 if TYPE_CHECKING:
-    from dumptui.core.search import Hit
+    from dumptui.core.query.text_search import Hit
 
 BEFORE_HIT = 60  # characters before a hit that are shown: with them, it is on the line at 80 columns
 

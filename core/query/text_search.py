@@ -11,10 +11,10 @@ from functools import partial
 from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
-from dumptui.core.filter_words import encodable
 from dumptui.core.formats.miles.trajectory_file import Sidecar, choose
 from dumptui.core.formats.sample import OnRead, Sample, read_rollout
 from dumptui.core.process.resources import need_polars
+from dumptui.core.query.filter_lexer import encodable
 from dumptui.core.run.run import StepFiles, read_file
 
 AROUND = 300  # bytes of text kept on each side of a hit

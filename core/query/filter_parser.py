@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dumptui.core.filter_words import BLANKS, Names, Token, filter_error, read_tokens
+from dumptui.core.query.filter_lexer import BLANKS, Names, Token, filter_error, read_tokens
 
 LONGEST = 1000  # characters; polars takes 1.3 s to read a chain of 300 comparisons, and the square of that for more
 COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">=", "~", "~*", "!~", "!~*", "in", "like", "ilike", "between"}

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dumptui.core.expression import Blank, Expression, parse
-from dumptui.core.filter_words import encodable, filter_error
 from dumptui.core.process.resources import need_polars
+from dumptui.core.query.filter_lexer import encodable, filter_error
+from dumptui.core.query.filter_parser import Blank, Expression, parse
 from dumptui.core.record import Record
 
 if TYPE_CHECKING:

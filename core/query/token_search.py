@@ -7,8 +7,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from dumptui.core.filter_words import encodable
-from dumptui.core.search import check_pattern
+from dumptui.core.query.filter_lexer import encodable
+from dumptui.core.query.text_search import check_pattern
 from dumptui.core.tokens import CONTINUES
 
 # Markers around each match, which show where polars found it. Unicode reserves both: no text holds them.
