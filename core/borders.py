@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dumptui.core.formats.sample import Sample
-from dumptui.core.join import DUMPED, Step
 from dumptui.core.parallel.context_parallel import Array, Ints
+from dumptui.core.step.step import DUMPED, Step
 
 
 def turn_starts(sample: Sample, mask: Array | None) -> Ints:

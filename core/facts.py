@@ -15,12 +15,12 @@ from dumptui.core.formats.media import named
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped, plain, preview
-from dumptui.core.grouping import mates
-from dumptui.core.join import Step
 from dumptui.core.messages import pretty
 from dumptui.core.parallel.row_matching import Row
 from dumptui.core.record import Record
-from dumptui.core.schedule import place_of, schedule_of
+from dumptui.core.step.grouping import mates
+from dumptui.core.step.schedule import place_of, schedule_of
+from dumptui.core.step.step import Step
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.turns import Turn, find_turns
 from dumptui.core.views import notes

@@ -17,9 +17,9 @@ from typing import NamedTuple, TypeVar
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump, unexpected
 from dumptui.core.formats.sample import OnRead
-from dumptui.core.join import Step, load
 from dumptui.core.run.polling import Folders
 from dumptui.core.run.run import Entry, Run, StepKey, list_names
+from dumptui.core.step.step import Step, load
 from dumptui.core.telemetry.telemetry import Telemetry
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from dumptui.core.errors import unexpected
 from dumptui.core.finding import Finding, record_of, size_of, some
-from dumptui.core.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey, is_young
+from dumptui.core.step.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.step_health import read
 from dumptui.core.tables import EARLIER_ATTEMPT
 from dumptui.core.telemetry.telemetry import Telemetry

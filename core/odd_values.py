@@ -9,8 +9,8 @@ import numpy as np
 
 from dumptui.core.fields.token_field import Bools, Flat
 from dumptui.core.finding import Level, count
-from dumptui.core.join import Step
 from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.step.step import Step
 
 LEAST_LOG_PROB = -1000.0
 """Nothing that was sampled is so improbable: what is below stands for "none"."""

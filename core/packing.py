@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dumptui.core.join import Step
 from dumptui.core.parallel.shard_group import Peers
 from dumptui.core.record import Record
-from dumptui.core.schedule import schedule_of
+from dumptui.core.step.schedule import schedule_of
+from dumptui.core.step.step import Step
 from dumptui.core.tables import group_key
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from dumptui.core.difference import Difference, Pause, Stretch, difference
 from dumptui.core.formats.sample import Sample
-from dumptui.core.join import Step
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.record import Record
+from dumptui.core.step.step import Step
 from dumptui.core.text import cell_width, visible
 from dumptui.core.tokens import CONTINUES, Vocabulary
 from dumptui.core.view import SampleView, view_sample

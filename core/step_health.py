@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from dumptui.core.copies import Contradiction, contradictions
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.fields.token_field import Flat
 from dumptui.core.finding import Finding, Level, count
 from dumptui.core.formats.miles.parquet_mirror import mirror_index
 from dumptui.core.formats.sample import WEIGHTED
 from dumptui.core.formats.values import is_other_shape
-from dumptui.core.join import Step, load, read_shards
 from dumptui.core.odd_values import OddValues
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.snapshot import open_file
-from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run.run import StepFiles, StepKey, is_young
-from dumptui.core.schedule import lost_rollouts
-from dumptui.core.survey import parts
+from dumptui.core.step.copies import Contradiction, contradictions
+from dumptui.core.step.field_survey import parts
+from dumptui.core.step.ranks import Ranks, describe_layout, in_words, ranks_of
+from dumptui.core.step.schedule import lost_rollouts
+from dumptui.core.step.step import Step, load, read_shards
 
 
 def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]) -> Iterator[Finding]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dumptui.core import tables
 from dumptui.core.errors import DumpError
-from dumptui.core.join import Step, load
 from dumptui.core.record import Record
 from dumptui.core.run.run import StepFiles
+from dumptui.core.step.step import Step, load
 
 
 def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:

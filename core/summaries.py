@@ -41,7 +41,7 @@ class Summaries:
             rows: list[Record] = kept["rows"]
             return self.staleness.of_samples(key, rows)
         from dumptui.core import tables
-        from dumptui.core.join import load
+        from dumptui.core.step.step import load
         from dumptui.core.step_summary import is_whole
 
         step = load(files)

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean, std
 from dumptui.core.formats.values import as_float
-from dumptui.core.join import MOVED, Step
 from dumptui.core.parallel.shard_group import Peers
 from dumptui.core.passing import is_binary, pass_rates
 from dumptui.core.record import Record
 from dumptui.core.run.run import StepFiles
 from dumptui.core.sample_rows import samples
-from dumptui.core.schedule import Schedule, schedule_of
+from dumptui.core.step.schedule import Schedule, schedule_of
+from dumptui.core.step.step import MOVED, Step
 from dumptui.core.weight_counter import versions_of
 
 __all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dumptui.core.conversation import prompt_messages
 from dumptui.core.formats.sample import Sample
-from dumptui.core.join import Step
 from dumptui.core.messages import count_calls
 from dumptui.core.query.text_search import read_recorded
+from dumptui.core.step.step import Step
 from dumptui.core.unrecorded import as_messages
 
 LARGEST_BYTES = 32 << 20

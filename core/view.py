@@ -10,9 +10,9 @@ import numpy as np
 from dumptui.core.borders import Chunks, chunks, turn_starts
 from dumptui.core.fields.token_field import Bools, Flat, State, ratio
 from dumptui.core.formats.sample import Sample
-from dumptui.core.join import FIELDS, Step
 from dumptui.core.parallel.context_parallel import Array, Ints
-from dumptui.core.survey import order
+from dumptui.core.step.field_survey import order
+from dumptui.core.step.step import FIELDS, Step
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.views import notes, shown
 

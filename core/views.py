@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from dumptui.core.copies import contradictions, in_words
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.token_field import Bools, Flat
 from dumptui.core.finding import count
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
-from dumptui.core.join import FIELDS, Step, load
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.spelling import text_note
+from dumptui.core.step.copies import contradictions, in_words
+from dumptui.core.step.step import FIELDS, Step, load
 from dumptui.core.tokens import Vocabulary
 
 # What holds float32 log-probs as they were.

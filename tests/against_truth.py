@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.join import Step
 from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.step.step import Step
 from tests.writer import Truth
 
 COMPARED = ("log_probs", "rollout_log_probs")

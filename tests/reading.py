@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from dumptui.core import tables, views
-from dumptui.core.join import DUMPED, Step, load
 from dumptui.core.parallel.shard_group import EITHER_RULE
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.step.step import DUMPED, Step, load
 from tests.writer import Truth
 
 Document = dict[str, Any]

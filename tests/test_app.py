@@ -17,8 +17,8 @@ from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from dumptui.core import join
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.step import step as step_module
 from dumptui.core.summaries import Summaries
 from dumptui.tui import recent, step_reader, work
 from dumptui.tui.app import DumpTui
@@ -457,7 +457,7 @@ class Gate:
             on_read(done, 400_000_000)
             done += 1_000_000
             self.open.wait(0.02)
-        return join.load(files, on_read)
+        return step_module.load(files, on_read)
 
 
 async def test_a_slow_read_shows_progress_and_keys_work_meanwhile(

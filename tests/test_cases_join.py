@@ -16,8 +16,8 @@ import torch
 from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import WHOLE
-from dumptui.core.join import load
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.step.step import load
 from tests.reading import ELSEWHERE, assert_true, documents, elsewhere, field, read, samples, step_row, values
 from tests.writer import Layout, sample, write_slime_v2, write_step
 

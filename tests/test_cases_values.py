@@ -14,7 +14,7 @@ import torch
 from dumptui.core import conversation, tables, views
 from dumptui.core.facts import sample_facts
 from dumptui.core.run.run import Run
-from dumptui.core.survey import survey
+from dumptui.core.step.field_survey import survey
 from dumptui.core.text import visible
 from dumptui.core.view import MASKED, MISSING, PROMPT, TRAINED, view_sample
 from dumptui.tui.copying import copyable

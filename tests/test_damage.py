@@ -15,9 +15,9 @@ import torch
 
 from dumptui.core import tables, views
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
-from dumptui.core.join import Step, load
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey
+from dumptui.core.step.step import Step, load
 from tests.against_truth import states, wrong_values
 from tests.test_run import FOREIGN, once, stale_handle
 from tests.writer import Layout, Truth, sample, write_slime_v2, write_step

@@ -23,9 +23,9 @@ import pytest
 from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.health import health
-from dumptui.core.join import Step, load
 from dumptui.core.ptfile.file import PtFile, Tensor
 from dumptui.core.run.run import Run
+from dumptui.core.step.step import Step, load
 from tests.against_truth import Wrong, wrong_values
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dumptui.core import tables
-from dumptui.core.join import Step
+from dumptui.core.step.step import Step
 from tests.reading import assert_true, documents, field, read, samples, step_row, values
 from tests.writer import FIELDS, Layout, Truth, sample, write_step
 

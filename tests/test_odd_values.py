@@ -14,8 +14,8 @@ import torch
 from dumptui.core import conversation, health, tables
 from dumptui.core.facts import sample_facts
 from dumptui.core.formats.values import alike
-from dumptui.core.join import Step
 from dumptui.core.run.run import Run
+from dumptui.core.step.step import Step
 from dumptui.core.view import view_sample
 from dumptui.tui.app import DumpTui
 from dumptui.tui.output import to_json

@@ -13,8 +13,8 @@ import torch
 
 from dumptui.core import tables
 from dumptui.core.health import exit_code, health
-from dumptui.core.join import DUMPED, Step
 from dumptui.core.run.run import Run
+from dumptui.core.step.step import DUMPED, Step
 from tests.reading import documents, read, samples
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
 

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from textual.message import Message
 
-from dumptui.core import step_health, survey, tables
+from dumptui.core import step_health, tables
 from dumptui.core.cache import Cache
 from dumptui.core.health import health
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.step import field_survey
 from dumptui.core.summaries import Summaries
 from dumptui.core.telemetry import telemetry
 from dumptui.tui import step_reader, work
@@ -89,7 +90,7 @@ def test_a_reader_that_was_asked_nothing_keeps_no_process_alive(tmp_path: Path) 
 def test_a_sample_that_is_asked_for_while_a_step_is_looked_at_comes_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(survey, "PART", 500)
+    monkeypatch.setattr(field_survey, "PART", 500)
     write_step(tmp_path, 0, [sample(at, prompt_len=50, response_len=400) for at in range(4)], Layout(dp=2))
     with Posted(tmp_path) as posted:
         loaded = posted.step()

@@ -13,7 +13,7 @@ import torch
 
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.sample import Sample, datasets, read_rollout, reward_value
-from dumptui.core.grouping import prompt_groups
+from dumptui.core.step.grouping import prompt_groups
 from tests import writer
 from tests.reading import ELSEWHERE, elsewhere
 from tests.writer import write_step

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from dumptui.core import views
-from dumptui.core.join import load
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.single import NOTE, load_single
+from dumptui.core.step.single_sample import NOTE, load_single
+from dumptui.core.step.step import load
 from dumptui.tui.cli import main
 from tests.writer import Layout, sample, write_step
 

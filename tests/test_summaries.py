@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core import join, step_summary
+from dumptui.core import step_summary
 from dumptui.core import summaries as module
 from dumptui.core.cache import Cache
 from dumptui.core.process.workers import BrokenProcessPool, Workers
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.step import step as step_module
 from dumptui.core.summaries import Summaries
 from tests.writer import Layout, sample, write_step
 
@@ -46,7 +47,7 @@ def test_kept_rows_are_the_same_and_nothing_is_read_for_them(tmp_path: Path, mon
     def never(*_: object) -> None:
         raise AssertionError("a file was read")
 
-    monkeypatch.setattr(join, "load", never)
+    monkeypatch.setattr(step_module, "load", never)
     monkeypatch.setattr(step_summary, "load", never)
     assert rows_of(root, tmp_path / "cache") == worked_out
     assert summaries(root, tmp_path / "cache").samples(StepKey(1)) == samples

@@ -14,8 +14,8 @@ import pytest
 
 from dumptui.core import tables
 from dumptui.core.conversation import open_sidecar, read_conversation
-from dumptui.core.join import load
 from dumptui.core.run.run import Run
+from dumptui.core.step.step import load
 from tests.reading import documents, groups, read, samples, step_row
 from tests.writer import Layout, sample, write_step
 

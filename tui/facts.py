@@ -14,8 +14,8 @@ from textual.message import Message
 
 from dumptui.core.facts import Fact, Section, rows, sample_facts
 from dumptui.core.formats.sample import Sample
-from dumptui.core.join import Step
 from dumptui.core.run.run import StepKey
+from dumptui.core.step.step import Step
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.text import cell_width, visible
 from dumptui.core.wrapping import Lines

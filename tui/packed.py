@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from dumptui.core import tables
-from dumptui.core.join import Step
 from dumptui.core.packing import LeftOut, Load, imbalance, worst_imbalance
 from dumptui.core.record import Record
+from dumptui.core.step.step import Step
 from dumptui.core.text import visible
 from dumptui.tui.panes.samples import count
 

@@ -14,10 +14,10 @@ from dumptui.core.errors import DumpError
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.formats.miles.train_file import as_list
 from dumptui.core.formats.sample import Sample
-from dumptui.core.join import Step
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.single import load_single
+from dumptui.core.step.single_sample import load_single
+from dumptui.core.step.step import Step
 from dumptui.core.step_summary import summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tokens import Vocabulary

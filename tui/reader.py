@@ -14,10 +14,10 @@ from dumptui.tui.thread import Thread
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from dumptui.core.join import Step
     from dumptui.core.process.workers import Workers
     from dumptui.core.query.text_search import Passage
     from dumptui.core.run.run import StepKey
+    from dumptui.core.step.step import Step
     from dumptui.core.summaries import Summaries
     from dumptui.core.tokens import Vocabulary
     from dumptui.core.view import SampleView

@@ -173,7 +173,7 @@ class SampleApp(StepsApp):
 
     def action_member(self, by: int) -> None:
         """The next or previous sample of the prompt group, by index."""
-        from dumptui.core.grouping import mates
+        from dumptui.core.step.grouping import mates
 
         position = self.rollout.current
         if self.loaded is None or position is None:

@@ -8,9 +8,9 @@ from dumptui.core import tables
 from dumptui.core.errors import DumpError, NotHere, unexpected
 from dumptui.core.follow import Follow
 from dumptui.core.groups import ranked
-from dumptui.core.join import Step, load
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey
+from dumptui.core.step.step import Step, load
 from dumptui.core.step_summary import is_whole
 from dumptui.core.summaries import Summaries
 from dumptui.tui.answers import Loaded

@@ -13,9 +13,9 @@ from dumptui.core.formats.media import named
 from dumptui.core.formats.miles.trajectory_file import Sidecar
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.weight_versions import version_range
-from dumptui.core.join import Step
 from dumptui.core.messages import Part
 from dumptui.core.run.run import Entry, StepKey
+from dumptui.core.step.step import Step
 from dumptui.core.text import visible
 from dumptui.core.tokens import Vocabulary
 from dumptui.core.unrecorded import MASKED

@@ -11,10 +11,8 @@ import numpy as np
 from textual.message import Message
 
 from dumptui.core.checkup import Checkup
-from dumptui.core.distribution import Distribution, distributions
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.follow import Follow, Look, access_of
-from dumptui.core.join import Step
 from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
 from dumptui.core.process.workers import Workers
@@ -22,8 +20,10 @@ from dumptui.core.query.text_search import Passage, passages_of, read_passages
 from dumptui.core.query.token_search import find
 from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
+from dumptui.core.step.distribution import Distribution, distributions
+from dumptui.core.step.field_survey import Survey, surveying
+from dumptui.core.step.step import Step
 from dumptui.core.summaries import Summaries
-from dumptui.core.survey import Survey, surveying
 from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry

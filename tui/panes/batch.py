@@ -13,8 +13,8 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from dumptui.core import tables
-from dumptui.core.distribution import Distribution
 from dumptui.core.record import Record
+from dumptui.core.step.distribution import Distribution
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.alarms import sample_cells

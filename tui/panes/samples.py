@@ -15,8 +15,8 @@ from dumptui.core.text import visible
 from dumptui.tui import columns
 
 if TYPE_CHECKING:
-    from dumptui.core.join import Step
     from dumptui.core.record import Record
+    from dumptui.core.step.step import Step
     from dumptui.tui.answers import Loaded
 
 NO_TRAIN = "no train"
@@ -85,7 +85,7 @@ def sample_style(row: Record) -> str | None:
 
 def place(step: Step, position: int) -> str:
     """Where a sample stands, such as "step 3 · group 92, 3 of 4"."""
-    from dumptui.core.grouping import mates
+    from dumptui.core.step.grouping import mates
 
     group = step.samples[position].group
     if group is None:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dumptui.core.fields.quantiles import Quantiles
-from dumptui.core.join import Step
 from dumptui.core.parallel.context_parallel import Array, Ints
+from dumptui.core.step.step import Step
 
 MOST_WORST = 1000
 PART = 150_000  # tokens looked at in one go: 10 ms

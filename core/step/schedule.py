@@ -8,8 +8,8 @@ from itertools import accumulate
 
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.values import as_int
-from dumptui.core.join import Step
 from dumptui.core.parallel.shard_group import Peers
+from dumptui.core.step.step import Step
 
 
 @dataclass(frozen=True, slots=True)

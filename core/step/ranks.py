@@ -8,9 +8,9 @@ from itertools import groupby, pairwise
 from typing import TypeAlias
 
 from dumptui.core.formats.miles.train_file import Shard
-from dumptui.core.join import Step
 from dumptui.core.parallel.shard_group import Peers
 from dumptui.core.run.run import Run, StepFiles, StepKey
+from dumptui.core.step.step import Step
 
 Ranks: TypeAlias = frozenset[int]
 

@@ -12,7 +12,7 @@ from dumptui.core.formats.sample import Sample, datasets
 from dumptui.core.formats.values import alike, as_int, as_mapping, as_text
 
 if TYPE_CHECKING:
-    from dumptui.core.join import Step
+    from dumptui.core.step.step import Step
 
 RUN_TIME = frozenset(
     [

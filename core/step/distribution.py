@@ -10,9 +10,9 @@ import numpy as np
 
 from dumptui.core.fields.quantiles import Quantiles
 from dumptui.core.fields.token_field import Bools, Flat, safe_ratio
-from dumptui.core.join import Step
 from dumptui.core.parallel.context_parallel import Array, Ints
-from dumptui.core.survey import TAILS, parts
+from dumptui.core.step.field_survey import TAILS, parts
+from dumptui.core.step.step import Step
 
 BINS = 64
 

@@ -10,10 +10,10 @@ import numpy as np
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import Shard, as_list
 from dumptui.core.formats.values import Dumped, alike
-from dumptui.core.join import SHOWN, Step
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE, Peers
 from dumptui.core.ptfile.file import Tensor
+from dumptui.core.step.step import SHOWN, Step
 
 # What every rank has whole, of each of its rows.
 UNCUT = ("tokens", "loss_masks", "rewards", "truncated")

@@ -18,10 +18,10 @@ from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Rollout, Sample
-from dumptui.core.join import Step, join, read_shards
 from dumptui.core.parallel.shard_group import Cut, find_cut, group_peers, take_recorded
 from dumptui.core.process.forked_call import beside
 from dumptui.core.run.run import StepFiles
+from dumptui.core.step.step import Step, join, read_shards
 
 NOTE = "read from the parquet mirror; the sample's other fields are shown once the whole step is read"
 
