@@ -21,9 +21,9 @@ from dumptui.core.record import Record
 from dumptui.core.step.grouping import mates
 from dumptui.core.step.schedule import place_of, schedule_of
 from dumptui.core.step.step import Step
+from dumptui.core.tables.tokens import notes
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.turns import Turn, find_turns
-from dumptui.core.views import notes
 
 LONGEST = 200_000
 """Characters of a single value that are kept: nobody reads on, and a page of 5 MB would take a second to make."""

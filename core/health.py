@@ -14,7 +14,7 @@ from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey, is_young
 from dumptui.core.step.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.step_health import read
-from dumptui.core.tables import EARLIER_ATTEMPT
+from dumptui.core.tables.steps import EARLIER_ATTEMPT
 from dumptui.core.telemetry.telemetry import Telemetry
 
 StepRow: TypeAlias = tuple[Record, frozenset[str]]

@@ -40,12 +40,12 @@ class Summaries:
         if kept.get("stamp") == stamp:
             rows: list[Record] = kept["rows"]
             return self.staleness.of_samples(key, rows)
-        from dumptui.core import tables
         from dumptui.core.step.step import load
-        from dumptui.core.step_summary import is_whole
+        from dumptui.core.tables import steps
+        from dumptui.core.tables.step_summary import is_whole
 
         step = load(files)
-        rows = tables.samples(step, self.reward_key)
+        rows = steps.samples(step, self.reward_key)
         if is_whole(step):
             self._cache.store(name, {"stamp": stamp, "rows": rows})
         return self.staleness.of_samples(key, rows)
@@ -88,7 +88,7 @@ class Summaries:
 
     def _work_out(self, keys: list[StepKey], workers: Workers | None) -> Iterator[tuple[Record, bool]]:
         from dumptui.core.process.workers import BrokenProcessPool
-        from dumptui.core.step_summary import summarise
+        from dumptui.core.tables.step_summary import summarise
 
         work = partial(summarise, reward_key=self.reward_key)
         files = [self.run.steps[key] for key in keys]

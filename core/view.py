@@ -13,8 +13,8 @@ from dumptui.core.formats.sample import Sample
 from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.step.field_survey import order
 from dumptui.core.step.step import FIELDS, Step
+from dumptui.core.tables.tokens import notes, shown
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.views import notes, shown
 
 PROMPT, TRAINED, MASKED, MISSING = range(4)
 NO_WORDS = "no tokenizer: ids shown"

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dumptui.core import tables, views
 from dumptui.core.parallel.shard_group import EITHER_RULE
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.step import DUMPED, Step, load
+from dumptui.core.tables import steps, tokens
 from tests.writer import Truth
 
 Document = dict[str, Any]
@@ -25,11 +25,11 @@ def read(run: Path, step: int = 0, *, evaluation: bool = False) -> Step:
 
 def documents(step: Step) -> list[Document]:
     """The tokens document of every sample."""
-    return list(views.tokens(step, None, list(step.samples)))
+    return list(tokens.tokens(step, None, list(step.samples)))
 
 
 def field(step: Step, name: str, position: int = 0) -> Document:
-    found = next(iter(views.tokens(step, None, [step.samples[position]])))["fields"]
+    found = next(iter(tokens.tokens(step, None, [step.samples[position]])))["fields"]
     assert isinstance(found, dict)
     document: Document = found[name]
     return document
@@ -41,15 +41,15 @@ def values(step: Step, name: str, position: int = 0) -> list[float | None] | Non
 
 
 def samples(step: Step, reward_key: str | None = None) -> list[Document]:
-    return tables.samples(step, reward_key)
+    return steps.samples(step, reward_key)
 
 
 def groups(step: Step, reward_key: str | None = None) -> list[Document]:
-    return tables.groups(samples(step, reward_key), evaluation=step.files.key.evaluation)
+    return steps.groups(samples(step, reward_key), evaluation=step.files.key.evaluation)
 
 
 def step_row(step: Step, reward_key: str | None = None) -> Document:
-    return tables.step_row(step, samples(step, reward_key))
+    return steps.step_row(step, samples(step, reward_key))
 
 
 def assert_true(step: Step, truth: Truth, lost: Mapping[str, set[tuple[int, int]]] | None = None) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import WHOLE
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.step import load
+from dumptui.core.tables import steps
 from tests.reading import ELSEWHERE, assert_true, documents, elsewhere, field, read, samples, step_row, values
 from tests.writer import Layout, sample, write_slime_v2, write_step
 
@@ -89,7 +89,7 @@ def test_one_file_a_slice_shows_what_files_of_all_ranks_show(tmp_path: Path) -> 
 
 def test_ranks_start_where_they_start(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(0)], Layout(tp=2, cp=2, dp=1, pp=4, writers="shard"), mirror=False)
-    rows = tables.batch(read(tmp_path))
+    rows = steps.batch(read(tmp_path))
     assert [(row["rank"], row["cp_rank"], row["cp_size"], row["dp_shard"]) for row in rows] == [
         (12, 0, 2, 0),
         (14, 1, 2, 0),
@@ -160,7 +160,7 @@ def test_a_train_row_without_a_sample_is_listed(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(at) for at in range(3)], train=False, mirror=False)
     step = read(tmp_path)
     assert step.orphans == ["0_0.pt row 3: sample_index 3 is not in the rollout file"]
-    assert tables.coverage(step)["orphans"] == step.orphans
+    assert steps.coverage(step)["orphans"] == step.orphans
 
 
 @pytest.mark.parametrize("length", [8, 10])
@@ -252,7 +252,7 @@ def test_an_eval_of_two_datasets_lists_every_row(tmp_path: Path) -> None:
     assert [row["dataset"] for row in rows] == [0] * 4 + [1] * 4
     assert [(row["sample_index"], row["occurrence"]) for row in rows] == [(at, d) for d in range(2) for at in range(4)]
     assert {row["group_index"] for row in rows} == {None}
-    grouped = tables.groups(rows, evaluation=True)
+    grouped = steps.groups(rows, evaluation=True)
     assert [(g["dataset"], g["group_index"], g["n"], g["reward_mean"]) for g in grouped] == [
         (0, 0, 2, 0.0),
         (0, 1, 2, 0.0),

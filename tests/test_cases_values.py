@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import conversation, tables, views
+from dumptui.core import conversation
 from dumptui.core.facts import sample_facts
 from dumptui.core.run.run import Run
 from dumptui.core.step.field_survey import survey
+from dumptui.core.tables import steps, tokens
 from dumptui.core.text import visible
 from dumptui.core.view import MASKED, MISSING, PROMPT, TRAINED, view_sample
 from dumptui.tui.copying import copyable
@@ -243,7 +244,7 @@ def test_a_step_without_samples_is_a_row_without_statistics(tmp_path: Path) -> N
     assert rows[0]["mean_abs_lp_diff"] is not None and rows[2]["mean_abs_lp_diff"] is not None
     step = read(tmp_path, 1)
     assert samples(step) == groups(step) == documents(step) == []
-    assert views.newest(Run.open(tmp_path)).files.key.step == 2
+    assert tokens.newest(Run.open(tmp_path)).files.key.step == 2
 
 
 # Case 17: vllm-project/vime#64 and #69, log-probs at different temperatures -------------------------------
@@ -539,7 +540,7 @@ def test_kinds_of_positions(tmp_path: Path) -> None:
 
 def test_a_row_a_position(tmp_path: Path) -> None:
     pair(tmp_path, ENGINE, TRAINER, MASK)
-    rows = list(views.position_rows(documents(read(tmp_path))[0]))
+    rows = list(tokens.position_rows(documents(read(tmp_path))[0]))
     assert [row["loss_mask"] for row in rows] == [None] * 4 + MASK
     assert [row["position"] for row in rows] == list(range(9))
 
@@ -553,7 +554,7 @@ def test_a_response_without_its_tokens_still_has_its_rows(tmp_path: Path) -> Non
         mirror=False,
     )
     step = read(tmp_path)
-    rows = list(views.position_rows(documents(step)[0]))
+    rows = list(tokens.position_rows(documents(step)[0]))
     assert [(row["token_id"], row["rollout_log_probs"]) for row in rows] == [(None, -1.0), (None, -2.0), (None, -3.0)]
     assert len(view_sample(step, 0, None).texts) == 0 == len(view_sample(step, 0, None).kinds("rollout_log_probs"))
-    assert tables.samples(step)[0]["response_length"] == 3
+    assert steps.samples(step)[0]["response_length"] == 3

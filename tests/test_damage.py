@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import torch
 
-from dumptui.core import tables, views
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.step.step import Step, load
+from dumptui.core.tables import steps, tokens
 from tests.against_truth import states, wrong_values
 from tests.test_run import FOREIGN, once, stale_handle
 from tests.writer import Layout, Truth, sample, write_slime_v2, write_step
@@ -58,8 +58,8 @@ def step_row(files: StepFiles) -> Record:
     try:
         step = load(files)
     except DumpError as error:
-        return tables.unreadable_step(files, error)
-    return tables.step_row(step, tables.samples(step))
+        return steps.unreadable_step(files, error)
+    return steps.step_row(step, steps.samples(step))
 
 
 # Case 13: radixark/miles#2815, half-written files and landing on one -------------------------------------------------
@@ -71,7 +71,7 @@ def test_a_rollout_file_being_written(tmp_path: Path, how: str) -> None:
     path = tmp_path / "rollout_data/1.pt"
     whole = cut(path, how, age=0)
     assert step_rows(tmp_path) == [(0, "ok", None), (1, "being written", "still being written")]
-    assert views.newest(Run.open(tmp_path)).files.key == StepKey(0)
+    assert tokens.newest(Run.open(tmp_path)).files.key == StepKey(0)
     path.write_bytes(whole)
     assert step_rows(tmp_path) == [(0, "ok", None), (1, "ok", None)]
     assert not list(wrong_values(open_step(tmp_path, 1), truths[1]))
@@ -91,7 +91,7 @@ def test_a_rollout_file_that_stayed_cut(tmp_path: Path, how: str, sentence: str)
         write(tmp_path, step, mirror=False)
     cut(tmp_path / "rollout_data/1.pt", how)
     assert step_rows(tmp_path) == [(0, "ok", None), (1, "unreadable", sentence)]
-    assert views.newest(Run.open(tmp_path)).files.key == StepKey(0)
+    assert tokens.newest(Run.open(tmp_path)).files.key == StepKey(0)
 
 
 @pytest.mark.parametrize("age", [0, 3600])
@@ -102,7 +102,7 @@ def test_a_cut_train_file_costs_its_slices(tmp_path: Path, how: str, age: float)
     step = open_step(tmp_path)
     assert not list(wrong_values(step, truth))
     assert states(step, "train_log_probs") == ["partial", "ok"] * 4
-    row = next(row for row in tables.batch(step) if row["file"] == "0_1.pt")
+    row = next(row for row in steps.batch(step) if row["file"] == "0_1.pt")
     assert row["state"] == ("unreadable" if age else "being written")
     assert age or row["reason"] == "still being written"
     truth.files[1].write_bytes(whole)

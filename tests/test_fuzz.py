@@ -20,12 +20,12 @@ from typing import Any
 
 import pytest
 
-from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.health import health
 from dumptui.core.ptfile.file import PtFile, Tensor
 from dumptui.core.run.run import Run
 from dumptui.core.step.step import Step, load
+from dumptui.core.tables import steps
 from tests.against_truth import Wrong, wrong_values
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
 
@@ -298,11 +298,11 @@ def unexplained(step: Step, truth: Truth, damaged: Damaged) -> list[Wrong]:
 
 def read_everything(step: Step) -> None:
     """What the views read of a step."""
-    table = tables.samples(step)
-    tables.groups(table)
-    tables.batch(step)
-    tables.coverage(step)
-    tables.step_row(step, table)
+    table = steps.samples(step)
+    steps.groups(table)
+    steps.batch(step)
+    steps.coverage(step)
+    steps.step_row(step, table)
 
 
 def check(damaged: Damaged, truths: dict[int, Truth]) -> None:

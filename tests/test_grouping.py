@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from dumptui.core.facts import identity
-from dumptui.core.groups import mean_passes, ranked
 from dumptui.core.step.grouping import mates
+from dumptui.core.tables.group_members import mean_passes, ranked
 from tests.reading import elsewhere, groups, read, samples, step_row
 from tests.screen import press, until_shown
 from tests.test_app import go, opened

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import tables
 from dumptui.core.step.step import Step
+from dumptui.core.tables import steps
 from tests.reading import assert_true, documents, field, read, samples, step_row, values
 from tests.writer import FIELDS, Layout, Truth, sample, write_step
 
@@ -55,7 +55,7 @@ def test_ranks_that_hold_nothing_tell_the_layout_too(tmp_path: Path, tp: int, le
     step, truth = write(tmp_path, lengths, Layout(tp=tp, cp=4, recorded=False))
     assert_true(step, truth)
     assert field(step, "train_log_probs")["reason"] == "layout inferred (cp 4)"
-    assert {row["reason"] for row in tables.batch(step)} == {"layout inferred (cp 4)"}
+    assert {row["reason"] for row in steps.batch(step)} == {"layout inferred (cp 4)"}
 
 
 @pytest.mark.parametrize("lengths", [[(104, 20)], [(100, 3)], [(100, 1)]])
@@ -261,7 +261,7 @@ def test_a_cp_size_that_cannot_be_is_refused(tmp_path: Path, cp_size: int) -> No
     step = read(tmp_path)
     shown = field(step, "train_log_probs")
     assert shown["state"] == "unreadable" and str(cp_size) in shown["reason"]
-    assert {row["state"] for row in tables.batch(step)} == {"unreadable"}
+    assert {row["state"] for row in steps.batch(step)} == {"unreadable"}
 
 
 def test_a_name_may_claim_any_rank(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_an_attempt_that_is_stale_as_a_whole_has_no_train_rows(tmp_path: Path) -
     step = read(tmp_path)
     assert step.trained == 0 and len(step.orphans) == 4
     assert states(step, "train_log_probs") == {"not dumped"}
-    assert {row["reason"] for row in tables.batch(step)} == {"none of its rows is a sample of the rollout file"}
+    assert {row["reason"] for row in steps.batch(step)} == {"none of its rows is a sample of the rollout file"}
 
 
 def test_a_stale_attempt_with_equal_tokens_is_never_divergence(tmp_path: Path) -> None:

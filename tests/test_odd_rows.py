@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import packing, tables
 from dumptui.core.health import health
 from dumptui.core.run.run import Run
+from dumptui.core.tables import packing, steps
 from dumptui.core.view import view_sample
 from tests.reading import Document, assert_true, documents, read, samples
 from tests.writer import Json, Layout, sample, write_step
@@ -45,9 +45,9 @@ ODD = [
 def look_at_everything(run: Path) -> list[Document]:
     step = read(run)
     rows = samples(step)
-    tables.step_row(step, rows)
-    tables.batch(step)
-    tables.groups(rows)
+    steps.step_row(step, rows)
+    steps.batch(step)
+    steps.groups(rows)
     packing.loads(step)
     packing.left_out(step, rows)
     list(health(Run.open(run)))

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import conversation, health, tables
+from dumptui.core import conversation, health
 from dumptui.core.facts import sample_facts
 from dumptui.core.formats.values import alike
 from dumptui.core.run.run import Run
 from dumptui.core.step.step import Step
+from dumptui.core.tables import steps
 from dumptui.core.view import view_sample
 from dumptui.tui.app import DumpTui
 from dumptui.tui.output import to_json
@@ -29,8 +30,8 @@ Json = dict[str, Any]
 
 def show_all(step: Step) -> None:
     """Everything that can be shown of a step, as text."""
-    table = tables.samples(step)
-    for rows in (table, tables.groups(table), [tables.step_row(step, table)], tables.batch(step), documents(step)):
+    table = steps.samples(step)
+    for rows in (table, steps.groups(table), [steps.step_row(step, table)], steps.batch(step), documents(step)):
         json.loads(to_json({"rows": rows}))
     for one in step.samples:
         view_sample(step, one.position, None)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import tables
 from dumptui.core.health import exit_code, health
 from dumptui.core.run.run import Run
 from dumptui.core.step.step import DUMPED, Step
+from dumptui.core.tables import steps
 from tests.reading import documents, read, samples
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
 
@@ -66,7 +66,7 @@ def test_no_value_of_another_attempt_is_shown(tmp_path: Path, layout: Layout, pr
     step = read(tmp_path)
     assert step.trained == 0 and len(step.orphans) == len(pairs)
     assert not shown_of_train(step)
-    row = tables.step_row(step, samples(step))
+    row = steps.step_row(step, samples(step))
     assert (row["train_samples"], row["mean_abs_lp_diff"], row["state"]) == (0, None, "not dumped")
     assert "rows of other samples" in str(row["reason"])
     assert all("sample_index" in document["fields"]["train_log_probs"]["reason"] for document in documents(step))

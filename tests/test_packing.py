@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dumptui.core.facts import rows, sample_facts
-from dumptui.core.packing import Load, imbalance, left_out, loads, worst_imbalance
 from dumptui.core.run.run import StepKey
 from dumptui.core.step.distribution import distributions
 from dumptui.core.step.step import Step
-from dumptui.core.tables import batch
+from dumptui.core.tables.packing import Load, imbalance, left_out, loads, worst_imbalance
+from dumptui.core.tables.steps import batch
 from dumptui.tui.packed import left_out_text, micro_text, shards_text
 from dumptui.tui.widgets.bars import axis, bars
 from dumptui.tui.widgets.table import Table

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from textual.message import Message
 
-from dumptui.core import step_health, tables
+from dumptui.core import step_health
 from dumptui.core.cache import Cache
 from dumptui.core.health import health
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step import field_survey
 from dumptui.core.summaries import Summaries
+from dumptui.core.tables import steps
 from dumptui.core.telemetry import telemetry
 from dumptui.tui import step_reader, work
 from dumptui.tui.answers import Broken, Failed, Found, Loaded, Opened, Packed, Progress, Summary, Surveyed
@@ -158,7 +159,7 @@ def test_health_that_runs_out_of_memory_at_a_step_says_so_and_looks_at_the_other
 
 def test_a_step_that_can_not_be_put_together_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_step(tmp_path, 0, [sample(0)], Layout())
-    monkeypatch.setattr(tables, "groups", fail)
+    monkeypatch.setattr(steps, "groups", fail)
     with Posted(tmp_path) as posted:
         posted.reader.open_step(StepKey(0))
         failed = posted.until(lambda one: isinstance(one, Failed))[-1]

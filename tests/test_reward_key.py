@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.cache import Cache
-from dumptui.core.groups import mean_passes, ranked
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.summaries import Summaries
+from dumptui.core.tables.group_members import mean_passes, ranked
 from dumptui.tui.scan import Scan
 from dumptui.tui.step_reader import StepReader
 from dumptui.tui.thread import Thread

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dumptui.core import views
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.single_sample import NOTE, load_single
 from dumptui.core.step.step import load
+from dumptui.core.tables import tokens
 from dumptui.tui.cli import main
 from tests.writer import Layout, sample, write_step
 
@@ -21,7 +21,7 @@ LAYOUTS = [Layout(dp=2), Layout(cp=2, dp=2), Layout(tp=2, cp=4, pp=2), Layout(cp
 
 
 def documents(step: Any) -> list[Any]:
-    return list(views.tokens(step, None, list(step.samples)))
+    return list(tokens.tokens(step, None, list(step.samples)))
 
 
 def compared(document: Any) -> Any:

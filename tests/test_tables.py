@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dumptui.core import tables
 from dumptui.core.conversation import open_sidecar, read_conversation
 from dumptui.core.run.run import Run
 from dumptui.core.step.step import load
+from dumptui.core.tables import steps
 from tests.reading import documents, groups, read, samples, step_row
 from tests.writer import Layout, sample, write_step
 
@@ -151,7 +151,7 @@ def test_a_row_a_train_file(tmp_path: Path) -> None:
     damaged = tmp_path / "train_data" / "0_6.pt"
     damaged.write_bytes(b"")
     os.utime(damaged, (0, 0))
-    rows = tables.batch(read(tmp_path))
+    rows = steps.batch(read(tmp_path))
     assert [row["file"] for row in rows if row["state"] == "ok"] == [
         "0_0.pt",
         "0_1.pt",

@@ -276,7 +276,7 @@ class DumpTui(PairApp):
     def _open_asked_sample(self) -> None:
         assert self.loaded is not None
         asked, self._asked_sample = self._asked_sample, None
-        from dumptui.core.views import find_sample
+        from dumptui.core.tables.tokens import find_sample
 
         try:
             if asked is not None:

@@ -6,8 +6,8 @@ from rich.text import Text
 
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.tables.alarms import PART, SIGN, partial_columns
 from dumptui.core.text import visible
-from dumptui.tui.alarms import PART, SIGN, partial_columns
 from dumptui.tui.columns import fixed
 
 

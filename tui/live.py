@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from dumptui.core.tables.alarms import alarms
 from dumptui.core.telemetry.logs import LATEST
 from dumptui.core.text import visible
-from dumptui.tui.alarms import alarms
 from dumptui.tui.panes.samples import count
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dumptui.core import tables
-from dumptui.core.packing import LeftOut, Load, imbalance, worst_imbalance
 from dumptui.core.record import Record
 from dumptui.core.step.step import Step
+from dumptui.core.tables import steps
+from dumptui.core.tables.packing import LeftOut, Load, imbalance, worst_imbalance
 from dumptui.core.text import visible
 from dumptui.tui.panes.samples import count
 
@@ -91,7 +91,7 @@ def summary(step: Step) -> Text:
         text.append(
             f": dp {len(step.peers)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}"
         )
-    if reason := tables.train_reason(step):
+    if reason := steps.train_reason(step):
         text.append(f" · {visible(reason)}", "bold")
     if step.orphans:
         text.append(f" · {len(step.orphans)} train rows match no sample: {visible(step.orphans[0])}", "bold")

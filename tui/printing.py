@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
-from dumptui.core import tables, views
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.formats.miles.train_file import as_list
@@ -18,10 +17,11 @@ from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.single_sample import load_single
 from dumptui.core.step.step import Step
-from dumptui.core.step_summary import summarise
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
+from dumptui.core.tables import steps, tokens
+from dumptui.core.tables.alarms import with_partial_signs
+from dumptui.core.tables.step_summary import summarise
 from dumptui.core.tokens import Vocabulary
-from dumptui.tui.alarms import with_partial_signs
 from dumptui.tui.output import TableWriter, ratio_number, to_csv, to_json, to_table
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
@@ -50,7 +50,7 @@ def check_sample(request: Request) -> None:
     """Raises DumpError for an unknown sample, also where the view shows more than it: an error must not be lost."""
     args = request.args
     if args.sample is not None and args.print not in OF_A_SAMPLE:
-        views.find_sample(views.open_step(request.run, request.key), *args.sample)
+        tokens.find_sample(tokens.open_step(request.run, request.key), *args.sample)
 
 
 def write(args: argparse.Namespace, rows: Sequence[Record], document: Mapping[str, object]) -> int:
@@ -118,7 +118,7 @@ def print_samples(request: Request) -> int:
 
 def print_groups(request: Request) -> int:
     key, samples = chosen_table(request)
-    rows = tables.groups(samples, evaluation=key.evaluation)
+    rows = steps.groups(samples, evaluation=key.evaluation)
     return write(request.args, rows, {**key._asdict(), "rows": rows})
 
 
@@ -150,20 +150,20 @@ def table(request: Request) -> tuple[StepKey, list[Record]]:
 
 
 def print_batch(request: Request) -> int:
-    step = views.open_step(request.run, request.key)
-    rows = tables.batch(step)
-    document = {"step": step.files.key.step, "rows": rows, "coverage": tables.coverage(step)}
+    step = tokens.open_step(request.run, request.key)
+    rows = steps.batch(step)
+    document = {"step": step.files.key.step, "rows": rows, "coverage": steps.coverage(step)}
     return write(request.args, rows, document)
 
 
 def print_tokens(request: Request) -> int:
     args = request.args
     step, chosen = step_of_samples(request)
-    documents = list(views.tokens(step, vocabulary(request.run), chosen))
+    documents = list(tokens.tokens(step, vocabulary(request.run), chosen))
     if args.json:
         whole = {**step.files.key._asdict(), "rows": documents}
         return write(args, [], documents[0] if args.sample is not None else whole)
-    rows = [row for document in documents for row in views.position_rows(document)]
+    rows = [row for document in documents for row in tokens.position_rows(document)]
     return write(args, rows if args.csv else [readable(row) for row in rows], {})
 
 
@@ -180,8 +180,8 @@ def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
         single = load_single(request.run.steps[request.key], asked[0])
         if single is not None:
             return single, list(single.samples)
-    step = views.open_step(request.run, request.key)
-    return step, list(step.samples) if asked is None else [views.find_sample(step, *asked)]
+    step = tokens.open_step(request.run, request.key)
+    return step, list(step.samples) if asked is None else [tokens.find_sample(step, *asked)]
 
 
 def print_pair(request: Request) -> int:
@@ -190,8 +190,8 @@ def print_pair(request: Request) -> int:
     args = request.args
     if args.sample is None or args.partner is None:
         raise DumpError("--print pair", "give the two samples with --sample I[.K] --with J[.K]")
-    step = views.open_step(request.run, request.key)
-    left, right = (views.find_sample(step, *one).position for one in (args.sample, args.partner))
+    step = tokens.open_step(request.run, request.key)
+    left, right = (tokens.find_sample(step, *one).position for one in (args.sample, args.partner))
     document = pairs.document(pairs.pair(step, left, right, vocabulary(request.run)), args.words)
     rows = document["rows"]
     assert isinstance(rows, list)
@@ -206,8 +206,8 @@ def print_conversation(request: Request) -> int:
         raise DumpError("--print conversation", "give the sample with --sample I[.K]")
     step, [sample] = step_of_samples(request)
     if step.alone and not conversation.is_recorded(step, sample):
-        step = views.open_step(request.run, request.key)
-        sample = views.find_sample(step, *args.sample)
+        step = tokens.open_step(request.run, request.key)
+        sample = tokens.find_sample(step, *args.sample)
     sidecar = conversation.open_sidecar(step)
     talk = conversation.read_conversation(step, sample, sidecar, vocabulary(request.run))
     place = {**step.files.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
@@ -224,8 +224,8 @@ def print_facts(request: Request) -> int:
 
     if request.args.sample is None:
         raise DumpError("--print facts", "give the sample with --sample I[.K]")
-    step = views.open_step(request.run, request.key)
-    sample = views.find_sample(step, *request.args.sample)
+    step = tokens.open_step(request.run, request.key)
+    sample = tokens.find_sample(step, *request.args.sample)
     life = read_lifecycle(Telemetry(request.run.root), step.files.key, sample.index)
     rows = facts.rows(facts.sample_facts(step, sample, life))
     place = {**step.files.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from dumptui.core.run.run import StepFiles, StepKey
-from dumptui.core.step_summary import is_whole
+from dumptui.core.tables.step_summary import is_whole
 from dumptui.tui.answers import Loaded
 
 

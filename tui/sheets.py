@@ -80,20 +80,20 @@ def sheet_of(app: DumpTui) -> Sheet | None:
 
 def sample_sheet(app: DumpTui) -> Sheet | None:
     """The sample of the Tokens pane, as `--print tokens` has it."""
-    from dumptui.core import views
+    from dumptui.core.tables import tokens
 
     loaded, opened = app.loaded, app.tokens.opened
     if loaded is None or opened is None:
         return None
 
     def document() -> Mapping[str, object]:
-        return next(views.tokens(loaded.step, app.reader.words(), [opened.view.sample]))
+        return next(tokens.tokens(loaded.step, app.reader.words(), [opened.view.sample]))
 
     return Sheet(
         "tokens",
         opened.key,
         position_row(opened.view, app.tokens.token),
-        lambda: list(views.position_rows(dict(document()))),
+        lambda: list(tokens.position_rows(dict(document()))),
         document,
         opened.view.sample,
     )

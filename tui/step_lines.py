@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, NoReturn
 
-from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.follow import Follow, Look
 from dumptui.core.record import Record
 from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
+from dumptui.core.tables import steps
+from dumptui.core.tables.alarms import with_partial_signs
 from dumptui.core.text import visible
-from dumptui.tui.alarms import with_partial_signs
 from dumptui.tui.output import TableWriter, to_csv, to_json
 
 POLL = 2.0  # seconds between two looks at a live run
@@ -142,8 +142,8 @@ def read_row(follow: Follow, files: StepFiles, reward_key: str | None) -> Record
     try:
         step = follow.load(files.key)
     except DumpError as error:
-        return tables.unreadable_step(files, error)
-    return tables.step_row(step, tables.samples(step, reward_key, brief=True))
+        return steps.unreadable_step(files, error)
+    return steps.step_row(step, steps.samples(step, reward_key, brief=True))
 
 
 def wait() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dumptui.core import tables
 from dumptui.core.errors import DumpError, NotHere, unexpected
 from dumptui.core.follow import Follow
-from dumptui.core.groups import ranked
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.step.step import Step, load
-from dumptui.core.step_summary import is_whole
 from dumptui.core.summaries import Summaries
+from dumptui.core.tables import steps
+from dumptui.core.tables.group_members import ranked
+from dumptui.core.tables.step_summary import is_whole
 from dumptui.tui.answers import Loaded
 from dumptui.tui.recent import Recent
 from dumptui.tui.thread import Abandoned
@@ -43,8 +43,8 @@ class StepReader:
         if recent is not None:
             return recent
         step, samples = self._read(key, report)
-        groups = tables.groups(samples, evaluation=key.evaluation)
-        row = self.summaries.staleness.of_step(key, tables.step_row(step, samples))
+        groups = steps.groups(samples, evaluation=key.evaluation)
+        row = self.summaries.staleness.of_step(key, steps.step_row(step, samples))
         loaded = Loaded(key, step, samples, groups, row, ranked(samples, groups, key.evaluation))
         self.recent.keep(loaded)
         return loaded
@@ -56,12 +56,12 @@ class StepReader:
             return recent.row, True
         try:
             step, samples = self._read(key, brief=True)
-            return tables.step_row(step, samples), is_whole(step)
+            return steps.step_row(step, samples), is_whole(step)
         except DumpError as error:
             return self.unreadable(key, error), False
 
     def unreadable(self, key: StepKey, error: DumpError) -> Record:
-        return tables.unreadable_step(self.files(key), error)
+        return steps.unreadable_step(self.files(key), error)
 
     def _read(self, key: StepKey, report: Report | None = None, *, brief: bool = False) -> tuple[Step, list[Record]]:
         """A step and its samples table. Raises Abandoned, and DumpError also for a defect: it costs the step only."""
@@ -79,7 +79,7 @@ class StepReader:
         try:
             step = load(self.files(key), on_read) if self.follow is None else self.follow.load(key, on_read)
             step.pause = self._check
-            samples = tables.samples(step, self.summaries.reward_key, brief=brief, on_field=on_field)
+            samples = steps.samples(step, self.summaries.reward_key, brief=brief, on_field=on_field)
             step.pause = lambda: None
             return step, samples if brief else self.summaries.staleness.of_samples(key, samples, self._check)
         except (Abandoned, DumpError):

@@ -13,7 +13,6 @@ from textual.message import Message
 from dumptui.core.checkup import Checkup
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.follow import Follow, Look, access_of
-from dumptui.core.packing import left_out, loads
 from dumptui.core.pairs import pair
 from dumptui.core.process.workers import Workers
 from dumptui.core.query.text_search import Passage, passages_of, read_passages
@@ -24,6 +23,7 @@ from dumptui.core.step.distribution import Distribution, distributions
 from dumptui.core.step.field_survey import Survey, surveying
 from dumptui.core.step.step import Step
 from dumptui.core.summaries import Summaries
+from dumptui.core.tables.packing import left_out, loads
 from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry

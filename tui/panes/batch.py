@@ -12,12 +12,12 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core import tables
 from dumptui.core.record import Record
 from dumptui.core.step.distribution import Distribution
+from dumptui.core.tables import steps
+from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.text import visible
 from dumptui.tui import columns
-from dumptui.tui.alarms import sample_cells
 from dumptui.tui.answers import Loaded, Packed
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.columns import Field
@@ -109,7 +109,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
                 "cp": cp_text(row),
                 "status": row["state"] if row["reason"] is None else f"{row['state']}: {row['reason']}",
             }
-            for row in tables.batch(loaded.step)
+            for row in steps.batch(loaded.step)
         ]
         self.samples = sample_records(loaded)
         self.query_one("#batch-title", Line).say(summary(loaded.step))
@@ -244,7 +244,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         if samples.has_focus:
             rows = [self._loaded.samples[at] for at in self.trained]
             return table_sheet("samples", self._loaded.key, rows, samples.cursor)
-        return table_sheet("batch", self._loaded.key, tables.batch(self._loaded.step), files.cursor)
+        return table_sheet("batch", self._loaded.key, steps.batch(self._loaded.step), files.cursor)
 
     @on(Table.Selected, "#batch-samples")
     def _sample_selected(self, event: Table.Selected) -> None:

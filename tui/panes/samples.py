@@ -40,7 +40,7 @@ class SampleMoved(Message):
 
 def sample_records(loaded: Loaded) -> list[Record]:
     """The rows of the samples table with what only the screen shows."""
-    from dumptui.core.groups import known_rewards
+    from dumptui.core.tables.group_members import known_rewards
 
     times = Counter(row["sample_index"] for row in loaded.samples)
     rewards = known_rewards(loaded.samples, loaded.key.evaluation)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dumptui.core import tables
 from dumptui.core.errors import DumpError
 from dumptui.core.record import Record
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.step import Step, load
+from dumptui.core.tables import steps
 
 
 def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:
@@ -14,8 +14,8 @@ def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:
     try:
         step = load(files)
     except DumpError as error:
-        return tables.unreadable_step(files, error), False
-    return tables.step_row(step, tables.samples(step, reward_key, brief=True)), is_whole(step)
+        return steps.unreadable_step(files, error), False
+    return steps.step_row(step, steps.samples(step, reward_key, brief=True)), is_whole(step)
 
 
 def is_whole(step: Step) -> bool:

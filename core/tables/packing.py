@@ -9,7 +9,7 @@ from dumptui.core.parallel.shard_group import Peers
 from dumptui.core.record import Record
 from dumptui.core.step.schedule import schedule_of
 from dumptui.core.step.step import Step
-from dumptui.core.tables import group_key
+from dumptui.core.tables.steps import group_key
 
 
 @dataclass(frozen=True, slots=True)
