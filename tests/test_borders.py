@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dumptui.core.view import SampleView, view_sample
+from dumptui.core.sample.view import SampleView, view_sample
 from tests.reading import read
 from tests.writer import Layout, brute_force_slices, sample, write_step
 

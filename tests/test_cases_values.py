@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import conversation
-from dumptui.core.facts import sample_facts
 from dumptui.core.run.run import Run
+from dumptui.core.sample import conversation
+from dumptui.core.sample.facts import sample_facts
+from dumptui.core.sample.view import MASKED, MISSING, PROMPT, TRAINED, view_sample
 from dumptui.core.step.field_survey import survey
 from dumptui.core.tables import steps, tokens
 from dumptui.core.text import visible
-from dumptui.core.view import MASKED, MISSING, PROMPT, TRAINED, view_sample
 from dumptui.tui.copying import copyable
 from dumptui.tui.output import to_csv, to_json, to_table
 from tests.reading import ELSEWHERE, documents, elsewhere, field, groups, read, samples, step_row, values

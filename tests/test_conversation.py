@@ -13,13 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dumptui.core.conversation import Conversation, open_sidecar, read_conversation
 from dumptui.core.demo_text import tokenizer, write_tokenizer
 from dumptui.core.formats.miles.trajectory_file import Sidecar
-from dumptui.core.messages import Part, parts_of, pretty, split_blocks
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.sample.conversation import Conversation, open_sidecar, read_conversation
+from dumptui.core.sample.messages import Part, parts_of, pretty, split_blocks
+from dumptui.core.sample.turns import Where, join_texts
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.turns import Where, join_texts
 from dumptui.tui.panes.samples import prompt_text
 from tests.reading import read
 from tests.screen import run

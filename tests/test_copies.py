@@ -11,9 +11,9 @@ import torch
 
 from dumptui.core.health import exit_code, health
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.sample.view import view_sample
 from dumptui.core.step.copies import contradictions
 from dumptui.core.step.single_sample import load_single
-from dumptui.core.view import view_sample
 from tests.reading import documents, read
 from tests.writer import Json, Layout, sample, write_step
 

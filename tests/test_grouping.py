@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core.facts import identity
+from dumptui.core.sample.facts import identity
 from dumptui.core.step.grouping import mates
 from dumptui.core.tables.group_members import mean_passes, ranked
 from tests.reading import elsewhere, groups, read, samples, step_row

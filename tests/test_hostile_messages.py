@@ -13,14 +13,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.calls import call_facts
-from dumptui.core.conversation import document, open_sidecar, pair, read_conversation, read_message
-from dumptui.core.facts import sample_facts
 from dumptui.core.formats.miles.trajectory_file import parse
-from dumptui.core.messages import count_calls
 from dumptui.core.query.text_search import passages_of
+from dumptui.core.sample.conversation import document, open_sidecar, pair, read_conversation, read_message
+from dumptui.core.sample.facts import sample_facts
+from dumptui.core.sample.generation import call_facts
+from dumptui.core.sample.messages import count_calls
+from dumptui.core.sample.reconstruction import Said, as_messages
 from dumptui.core.text import visible
-from dumptui.core.unrecorded import Said, as_messages
 from dumptui.tui.output import to_json
 from dumptui.tui.panes.samples import prompt_text
 from dumptui.tui.talk import Talks

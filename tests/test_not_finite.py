@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.sample.view import view_sample
 from dumptui.core.step.distribution import distributions
 from dumptui.core.step.field_survey import survey
-from dumptui.core.view import view_sample
 from dumptui.tui.headline import headline
 from tests.reading import groups, read, samples, step_row
 from tests.screen import run, text, until_shown

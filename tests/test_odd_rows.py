@@ -13,8 +13,8 @@ import torch
 
 from dumptui.core.health import health
 from dumptui.core.run.run import Run
+from dumptui.core.sample.view import view_sample
 from dumptui.core.tables import packing, steps
-from dumptui.core.view import view_sample
 from tests.reading import Document, assert_true, documents, read, samples
 from tests.writer import Json, Layout, sample, write_step
 

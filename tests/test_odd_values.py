@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import conversation, health
-from dumptui.core.facts import sample_facts
+from dumptui.core import health
 from dumptui.core.formats.values import alike
 from dumptui.core.run.run import Run
+from dumptui.core.sample import conversation
+from dumptui.core.sample.facts import sample_facts
+from dumptui.core.sample.view import view_sample
 from dumptui.core.step.step import Step
 from dumptui.core.tables import steps
-from dumptui.core.view import view_sample
 from dumptui.tui.app import DumpTui
 from dumptui.tui.output import to_json
 from tests.crafted import Raw, program, write_pt

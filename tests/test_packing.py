@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dumptui.core.facts import rows, sample_facts
 from dumptui.core.run.run import StepKey
+from dumptui.core.sample.facts import rows, sample_facts
 from dumptui.core.step.distribution import distributions
 from dumptui.core.step.step import Step
 from dumptui.core.tables.packing import Load, imbalance, left_out, loads, worst_imbalance

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core import difference as module
-from dumptui.core.difference import Difference, Stretch, difference
-from dumptui.core.pairs import compare, compare_words, pair, side, words_in
 from dumptui.core.run.run import StepKey
+from dumptui.core.sample import diff as module
+from dumptui.core.sample.comparison import compare, compare_words, pair, side, words_in
+from dumptui.core.sample.diff import Difference, Stretch, difference
 from dumptui.tui.widgets.beside import Beside
 from dumptui.tui.widgets.facing import Row, hunks, lay_out, wrap
 from tests.reading import read

@@ -11,7 +11,7 @@ import pytest
 
 from dumptui.core.demo_text import tokenizer, write_tokenizer
 from dumptui.core.run.run import Run
-from dumptui.core.spelling import text_note
+from dumptui.core.sample.response_text import text_note
 from dumptui.core.tokens import Vocabulary
 from dumptui.tui.app import DumpTui
 from tests.reading import read

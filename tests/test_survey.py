@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dumptui.core.sample.view import view_sample
 from dumptui.core.step import field_survey as module
 from dumptui.core.step.field_survey import order, strength, survey, surveying
-from dumptui.core.view import view_sample
 from tests.reading import read
 from tests.writer import sample, write_step
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dumptui.core.conversation import open_sidecar, read_conversation
 from dumptui.core.run.run import Run
+from dumptui.core.sample.conversation import open_sidecar, read_conversation
 from dumptui.core.step.step import load
 from dumptui.core.tables import steps
 from tests.reading import documents, groups, read, samples, step_row

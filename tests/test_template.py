@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.template import TEMPLATES, Template, find_template
+from dumptui.core.sample.chat_templates import TEMPLATES, Template, find_template
 
 BY_NAME = {template.name: template for template in TEMPLATES}
 

@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList
 from tokenizers import Tokenizer
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.view import SampleView
+from dumptui.core.sample.view import SampleView
 from dumptui.tui.app import DumpTui
 from dumptui.tui.walk import Walk
 from tests.screen import lines, press, text, until, until_shown

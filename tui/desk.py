@@ -282,7 +282,7 @@ def prompt(sample: Sample) -> str:
         return sample.prompt
     import json
 
-    from dumptui.core.messages import as_recorded
+    from dumptui.core.sample.messages import as_recorded
     from dumptui.tui.output import strict
 
     return json.dumps(strict(as_recorded(sample.prompt)), ensure_ascii=False)

@@ -12,9 +12,9 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.facts import Fact, Section, rows, sample_facts
 from dumptui.core.formats.sample import Sample
 from dumptui.core.run.run import StepKey
+from dumptui.core.sample.facts import Fact, Section, rows, sample_facts
 from dumptui.core.step.step import Step
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.text import cell_width, visible

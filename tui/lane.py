@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dumptui.core.calls import seconds_text
+from dumptui.core.sample.generation import seconds_text
 from dumptui.core.telemetry.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span
 from dumptui.core.text import cell_width, visible
 from dumptui.core.wrapping import Lines, Wrapped

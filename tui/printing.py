@@ -185,21 +185,21 @@ def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
 
 
 def print_pair(request: Request) -> int:
-    from dumptui.core import pairs
+    from dumptui.core.sample import comparison
 
     args = request.args
     if args.sample is None or args.partner is None:
         raise DumpError("--print pair", "give the two samples with --sample I[.K] --with J[.K]")
     step = tokens.open_step(request.run, request.key)
     left, right = (tokens.find_sample(step, *one).position for one in (args.sample, args.partner))
-    document = pairs.document(pairs.pair(step, left, right, vocabulary(request.run)), args.words)
+    document = comparison.document(comparison.pair(step, left, right, vocabulary(request.run)), args.words)
     rows = document["rows"]
     assert isinstance(rows, list)
     return write(args, rows, {**step.files.key._asdict(), **document})
 
 
 def print_conversation(request: Request) -> int:
-    from dumptui.core import conversation
+    from dumptui.core.sample import conversation
 
     args = request.args
     if args.sample is None:
@@ -218,7 +218,7 @@ def print_conversation(request: Request) -> int:
 
 
 def print_facts(request: Request) -> int:
-    from dumptui.core import facts
+    from dumptui.core.sample import facts
     from dumptui.core.telemetry.lifecycle import read_lifecycle
     from dumptui.core.telemetry.telemetry import Telemetry
 

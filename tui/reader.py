@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from dumptui.core.process.workers import Workers
     from dumptui.core.query.text_search import Passage
     from dumptui.core.run.run import StepKey
+    from dumptui.core.sample.view import SampleView
     from dumptui.core.step.step import Step
     from dumptui.core.summaries import Summaries
     from dumptui.core.tokens import Vocabulary
-    from dumptui.core.view import SampleView
     from dumptui.tui.answers import Loaded
     from dumptui.tui.talk import Talk
     from dumptui.tui.work import Work

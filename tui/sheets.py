@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from dumptui.tui.widgets.table import Table
 
 if TYPE_CHECKING:
-    from dumptui.core.conversation import Conversation
     from dumptui.core.formats.sample import Sample
     from dumptui.core.record import Record
     from dumptui.core.run.run import StepKey
-    from dumptui.core.view import SampleView
+    from dumptui.core.sample.conversation import Conversation
+    from dumptui.core.sample.view import SampleView
     from dumptui.tui.app import DumpTui
 
 
@@ -101,7 +101,7 @@ def sample_sheet(app: DumpTui) -> Sheet | None:
 
 def conversation_sheet(app: DumpTui) -> Sheet | None:
     """The messages of the sample, as `--print conversation` has them."""
-    from dumptui.core import conversation
+    from dumptui.core.sample import conversation
 
     loaded, position = app.loaded, app.rollout.current
     if loaded is None or position is None:

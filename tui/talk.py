@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from textual.message import Message as TextualMessage
 
-from dumptui.core.conversation import Conversation, Link, Message, open_sidecar, read_conversation
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.media import named
 from dumptui.core.formats.miles.trajectory_file import Sidecar
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.weight_versions import version_range
-from dumptui.core.messages import Part
 from dumptui.core.run.run import Entry, StepKey
+from dumptui.core.sample.conversation import Conversation, Link, Message, open_sidecar, read_conversation
+from dumptui.core.sample.messages import Part
+from dumptui.core.sample.reconstruction import MASKED
 from dumptui.core.step.step import Step
 from dumptui.core.text import visible
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.unrecorded import MASKED
 from dumptui.core.wrapping import Lines
 from dumptui.tui.widgets.block import Block, Passage
 

@@ -9,9 +9,9 @@ import numpy as np
 from rich.text import Text
 
 from dumptui.core.parallel.context_parallel import Ints
+from dumptui.core.sample.view import SampleView
 from dumptui.core.step.field_survey import Survey
 from dumptui.core.text import visible
-from dumptui.core.view import SampleView
 
 
 class Walk:

@@ -13,12 +13,13 @@ from textual.message import Message
 from dumptui.core.checkup import Checkup
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.follow import Follow, Look, access_of
-from dumptui.core.pairs import pair
 from dumptui.core.process.workers import Workers
 from dumptui.core.query.text_search import Passage, passages_of, read_passages
 from dumptui.core.query.token_search import find
 from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
+from dumptui.core.sample.comparison import pair
+from dumptui.core.sample.view import MASKED, PROMPT, SampleView, view_sample
 from dumptui.core.step.distribution import Distribution, distributions
 from dumptui.core.step.field_survey import Survey, surveying
 from dumptui.core.step.step import Step
@@ -28,7 +29,6 @@ from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.view import MASKED, PROMPT, SampleView, view_sample
 from dumptui.tui.answers import (
     Broken,
     Compared,

@@ -16,7 +16,7 @@ from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.spelling import text_note
+from dumptui.core.sample.response_text import text_note
 from dumptui.core.step.copies import contradictions, in_words
 from dumptui.core.step.step import FIELDS, Step, load
 from dumptui.core.tokens import Vocabulary

@@ -11,8 +11,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
+from dumptui.core.sample.view import MASKED, MISSING, PROMPT, SampleView
 from dumptui.core.text import visible
-from dumptui.core.view import MASKED, MISSING, PROMPT, SampleView
 from dumptui.tui.widgets.frame import FINE_MARK, MARK, Band
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot import Series

@@ -12,12 +12,12 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core import pairs
-from dumptui.core.difference import Stretch
-from dumptui.core.pairs import Comparison, Pair
 from dumptui.core.record import Record
+from dumptui.core.sample import comparison
+from dumptui.core.sample.comparison import Comparison, Pair
+from dumptui.core.sample.diff import Stretch
+from dumptui.core.sample.view import SampleView
 from dumptui.core.text import clip, visible
-from dumptui.core.view import SampleView
 from dumptui.tui import columns
 from dumptui.tui.answers import Compared
 from dumptui.tui.panes.samples import SampleChosen
@@ -146,14 +146,14 @@ long equal passages are folded.
         return Sheet(
             "pair",
             compared.key,
-            pairs.difference_row(found, words, differences[at]) if differences else None,
-            lambda: list(pairs.rows(found, words)),
-            lambda: {**compared.key._asdict(), **pairs.document(found, words)},
+            comparison.difference_row(found, words, differences[at]) if differences else None,
+            lambda: list(comparison.rows(found, words)),
+            lambda: {**compared.key._asdict(), **comparison.document(found, words)},
             left,
             options=("--with", partner, *(["--words"] if words else [])),
             row_name="the difference",
             texts=(
-                ("both, with the differences marked", pairs.marked_text(found, words)),
+                ("both, with the differences marked", comparison.marked_text(found, words)),
                 ("the first response", left.response),
                 ("the second response", right.response),
             ),

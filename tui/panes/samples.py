@@ -108,8 +108,8 @@ def prompt_text(prompt: object) -> str:
     """The prompt's text, of chat messages all that the last one of the user says, media by kind and size."""
     if isinstance(prompt, str):
         return named(prompt)
-    from dumptui.core.messages import parts_of  # which bring numpy
-    from dumptui.core.unrecorded import as_messages
+    from dumptui.core.sample.messages import parts_of  # which bring numpy
+    from dumptui.core.sample.reconstruction import as_messages
 
     asked = [one for one in as_messages(prompt) if one.get("role") == "user"]
     return " ".join(named(part.text) for part in parts_of(asked[-1])) if asked else ""

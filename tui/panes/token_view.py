@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
 
+from dumptui.core.sample.view import SampleView
 from dumptui.core.text import visible
-from dumptui.core.view import SampleView
 from dumptui.tui import scales
 from dumptui.tui.answers import Opened, Surveyed
 from dumptui.tui.hues import DEFAULT_PAIR, kept_hues

@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from dumptui.core.difference import Stretch
-from dumptui.core.pairs import Comparison
+from dumptui.core.sample.comparison import Comparison
+from dumptui.core.sample.diff import Stretch
 from dumptui.core.text import centred, clip
 from dumptui.tui.widgets.facing import NOTHING, Row, lay_out
 from dumptui.tui.widgets.wheel import Wheel

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.borders import Chunks, chunks, turn_starts
 from dumptui.core.fields.token_field import Bools, Flat, State, ratio
 from dumptui.core.formats.sample import Sample
 from dumptui.core.parallel.context_parallel import Array, Ints
+from dumptui.core.sample.boundaries import Chunks, chunks, turn_starts
 from dumptui.core.step.field_survey import order
 from dumptui.core.step.step import FIELDS, Step
 from dumptui.core.tables.tokens import notes, shown

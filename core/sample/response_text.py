@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dumptui.core.formats.sample import Sample
+from dumptui.core.sample.turns import find_turns
 from dumptui.core.text import clip, visible
 from dumptui.core.tokens import Vocabulary
-from dumptui.core.turns import find_turns
 
 LONGEST_STOP = 64
 """Characters of a stop string that a turn may lack before others."""

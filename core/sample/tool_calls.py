@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dumptui.core.conversation import prompt_messages
 from dumptui.core.formats.sample import Sample
-from dumptui.core.messages import count_calls
 from dumptui.core.query.text_search import read_recorded
+from dumptui.core.sample.conversation import prompt_messages
+from dumptui.core.sample.messages import count_calls
+from dumptui.core.sample.reconstruction import as_messages
 from dumptui.core.step.step import Step
-from dumptui.core.unrecorded import as_messages
 
 LARGEST_BYTES = 32 << 20
 """Of a trajectory file that is read for a column of a table: 10,000 messages in as many take 0.6 s, pictures may make a

@@ -11,8 +11,8 @@ from typing import Any
 
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_mapping
-from dumptui.core.template import TEMPLATES, Section, Template, find_template
-from dumptui.core.turns import Finder, Turn, Where, join_texts, locate
+from dumptui.core.sample.chat_templates import TEMPLATES, Section, Template, find_template
+from dumptui.core.sample.turns import Finder, Turn, Where, join_texts, locate
 
 MASKED = "masked"
 """The role of a part of the response that was not trained on, where no message names its author."""

@@ -9,14 +9,14 @@ from itertools import zip_longest
 
 import numpy as np
 
-from dumptui.core.difference import Difference, Pause, Stretch, difference
 from dumptui.core.formats.sample import Sample
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.record import Record
+from dumptui.core.sample.diff import Difference, Pause, Stretch, difference
+from dumptui.core.sample.view import SampleView, view_sample
 from dumptui.core.step.step import Step
 from dumptui.core.text import cell_width, visible
 from dumptui.core.tokens import CONTINUES, Vocabulary
-from dumptui.core.view import SampleView, view_sample
 
 TOLD = ("train_log_probs", "rollout_log_probs", "lp_diff", "entropy")
 """What is told of the tokens of both."""

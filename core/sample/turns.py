@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dumptui.core.messages import parts_of
 from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.sample.messages import parts_of
 from dumptui.core.tokens import CONTINUES
 
 How: TypeAlias = Literal["mask", "text", "template", "prompt"]
