@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.health import health
+from dumptui.core.health.run_health import health
 from dumptui.core.run.attempts import CLOCKS, earlier_steps
 from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
 from tests.screen import run

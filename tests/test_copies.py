@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from dumptui.core.health import exit_code, health
+from dumptui.core.health.run_health import exit_code, health
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.view import view_sample
 from dumptui.core.step.copies import contradictions

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from dumptui.core.errors import DumpError
-from dumptui.core.health import health
+from dumptui.core.health.run_health import health
 from dumptui.core.ptfile.file import PtFile, Tensor
 from dumptui.core.run.run import Run
 from dumptui.core.step.step import Step, load

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from dumptui.core.health import exit_code, health
+from dumptui.core.health.run_health import exit_code, health
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.ranks import in_words, missing_ranks

@@ -33,7 +33,7 @@ def dump(path: Path, *trainers: list[float], **truth: list[list[float]]) -> Path
 
 
 def problems(path: Path) -> list[tuple[str, str]]:
-    from dumptui.core.health import health
+    from dumptui.core.health.run_health import health
 
     return [(str(row["level"]), str(row["problem"])) for row in health(Run.open(path)) if row["level"] != "info"]
 

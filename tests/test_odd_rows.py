@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core.health import health
+from dumptui.core.health.run_health import health
 from dumptui.core.run.run import Run
 from dumptui.core.sample.view import view_sample
 from dumptui.core.tables import packing, steps

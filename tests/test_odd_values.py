@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core import health
 from dumptui.core.formats.values import alike
+from dumptui.core.health import run_health
 from dumptui.core.run.run import Run
 from dumptui.core.sample import conversation
 from dumptui.core.sample.facts import sample_facts
@@ -86,7 +86,7 @@ def test_a_value_of_any_shape_costs_itself(tmp_path: Path, key: str, shape: str)
         assert len(step.samples) == 3
         show_all(step)
         assert values(step, "rollout_log_probs", 2) == pytest.approx(sample(2)["rollout_log_probs"], abs=1e-5)
-    list(health.health(Run.open(tmp_path)))
+    list(run_health.health(Run.open(tmp_path)))
 
 
 async def test_odd_values_on_screen(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_column_of_another_shape_is_unreadable_and_not_undumped(tmp_path: Path
     for name in ("train_log_probs", "lp_diff"):
         assert field(step, name) == {"state": "unreadable", "reason": said, "values": None}
     assert field(step, "entropy")["state"] == "ok"
-    assert any(said in str(row["problem"]) for row in health.health(Run.open(tmp_path)))
+    assert any(said in str(row["problem"]) for row in run_health.health(Run.open(tmp_path)))
 
 
 @pytest.mark.parametrize("nothing", [None, [], [None, None]])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core.health import exit_code, health
+from dumptui.core.health.run_health import exit_code, health
 from dumptui.core.run.run import Run
 from dumptui.core.step.step import DUMPED, Step
 from dumptui.core.tables import steps

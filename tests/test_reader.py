@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from textual.message import Message
 
-from dumptui.core import step_health
 from dumptui.core.cache import Cache
-from dumptui.core.health import health
+from dumptui.core.health import step_health
+from dumptui.core.health.run_health import health
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step import field_survey
 from dumptui.core.summaries import Summaries

@@ -248,17 +248,17 @@ def vocabulary(run: Run) -> Vocabulary | None:
 
 def print_health(request: Request) -> int:
     """Row by row as they are found: the first are there at once, however long the run is."""
-    from dumptui.core import health
+    from dumptui.core.health import run_health
 
     found: list[Record] = []
-    rows = keep(chain(health.health(request.run), health.stream_problems(request.run.root)), found)
+    rows = keep(chain(run_health.health(request.run), run_health.stream_problems(request.run.root)), found)
     if request.args.json or request.args.csv:
         write(request.args, list(rows), {"rows": found})
     else:
         writer = TableWriter(sys.stdout, {"step": 8, "level": 7, "file": 16, "problem": 60})
         for row in rows:
             writer.write(row)
-    return health.exit_code(found)
+    return run_health.exit_code(found)
 
 
 def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:

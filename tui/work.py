@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 from textual.message import Message
 
-from dumptui.core.checkup import Checkup
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.follow import Follow, Look, access_of
+from dumptui.core.health.incremental_health import Checkup
 from dumptui.core.process.workers import Workers
 from dumptui.core.query.text_search import Passage, passages_of, read_passages
 from dumptui.core.query.token_search import find

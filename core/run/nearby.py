@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from dumptui.core.errors import DumpError
-from dumptui.core.finding import some
+from dumptui.core.health.finding import some
 from dumptui.core.run.run import Run, StepKey
 
 PARTS = frozenset(("rollout_data", "train_data"))

@@ -9,9 +9,9 @@ import numpy as np
 
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.token_field import Bools, Flat
-from dumptui.core.finding import count
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
+from dumptui.core.health.finding import count
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE
 from dumptui.core.record import Record

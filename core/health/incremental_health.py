@@ -1,6 +1,6 @@
 """What is wrong with a run that grows: kept by step, so that only what changed is looked at again.
 
-The rows are those that core/health.py gives of the run as it is.
+The rows are those that core/health/run_health.py gives of the run as it is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from dumptui.core.finding import record_of
-from dumptui.core.health import StepRow, listed, new_rows, step_rows, stream_problems
+from dumptui.core.health.finding import record_of
+from dumptui.core.health.run_health import StepRow, listed, new_rows, step_rows, stream_problems
 from dumptui.core.record import Record
 from dumptui.core.run.run import SKEW, YOUNG, Entry, Run, StepFiles, StepKey
 from dumptui.core.step.ranks import Ranks, missing_ranks

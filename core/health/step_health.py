@@ -12,11 +12,11 @@ from pathlib import Path
 
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.fields.token_field import Flat
-from dumptui.core.finding import Finding, Level, count
 from dumptui.core.formats.miles.parquet_mirror import mirror_index
 from dumptui.core.formats.sample import WEIGHTED
 from dumptui.core.formats.values import is_other_shape
-from dumptui.core.odd_values import OddValues
+from dumptui.core.health.finding import Finding, Level, count
+from dumptui.core.health.odd_values import OddValues
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.snapshot import open_file
 from dumptui.core.run.run import StepFiles, StepKey, is_young

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dumptui.core.fields.token_field import Bools, Flat
-from dumptui.core.finding import Level, count
+from dumptui.core.health.finding import Level, count
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.step.step import Step
 
