@@ -10,7 +10,7 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.weight_counter import NOT_RECORDED, Versions, WeightCounter, versions_of
 
 if TYPE_CHECKING:
-    from dumptui.core.summaries import Summaries
+    from dumptui.core.store.summaries import Summaries
 
 MOST_ROLLOUTS = 8  # files that are read for their versions alone: of train files one takes 3 ms
 UNREAD = "other steps have to be read first"

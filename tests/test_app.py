@@ -19,7 +19,7 @@ from textual.widgets import OptionList
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step import step as step_module
-from dumptui.core.summaries import Summaries
+from dumptui.core.store.summaries import Summaries
 from dumptui.tui import recent, step_reader, work
 from dumptui.tui.app import DumpTui
 from dumptui.tui.arrangement import Arrangement

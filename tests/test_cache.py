@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core import cache as module
-from dumptui.core.cache import Cache, cache_folder, fingerprint
 from dumptui.core.run.run import list_folder
+from dumptui.core.store import cache as module
+from dumptui.core.store.cache import Cache, cache_folder, fingerprint
 
 
 def test_what_is_kept_comes_back_non_finite_numbers_included(tmp_path: Path) -> None:

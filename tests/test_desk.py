@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.state import State
+from dumptui.core.store.state import State
 from dumptui.tui.app import DumpTui
 from dumptui.tui.copying import copyable
 from dumptui.tui.place import Place

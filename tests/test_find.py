@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dumptui.core.run.run import StepKey
-from dumptui.core.state import State
+from dumptui.core.store.state import State
 from dumptui.tui.hits import HitsScreen
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table

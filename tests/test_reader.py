@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from textual.message import Message
 
-from dumptui.core.cache import Cache
 from dumptui.core.health import step_health
 from dumptui.core.health.run_health import health
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step import field_survey
-from dumptui.core.summaries import Summaries
+from dumptui.core.store.cache import Cache
+from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables import steps
 from dumptui.core.telemetry import telemetry
 from dumptui.tui import step_reader, work

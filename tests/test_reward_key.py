@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.cache import Cache
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.summaries import Summaries
+from dumptui.core.store.cache import Cache
+from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.group_members import mean_passes, ranked
 from dumptui.tui.scan import Scan
 from dumptui.tui.step_reader import StepReader

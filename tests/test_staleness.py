@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.cache import Cache
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.summaries import Summaries
+from dumptui.core.store.cache import Cache
+from dumptui.core.store.summaries import Summaries
 from dumptui.core.weight_counter import NOT_RECORDED, Versions, WeightCounter
 from tests.reading import read, samples
 from tests.screen import run, until

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dumptui.core.state import State, state_folder
+from dumptui.core.store.state import State, state_folder
 from dumptui.tui.bookmarks import bookmarks
 from dumptui.tui.memory import Memory
 from dumptui.tui.place import Place
@@ -93,7 +93,7 @@ def test_a_full_disk_leaves_the_last_choices_and_no_litter(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"dumptui.core.xdg.{'tempfile' if call == 'mkstemp' else 'os'}.{call}", full)
+        patch.setattr(f"dumptui.core.store.xdg.{'tempfile' if call == 'mkstemp' else 'os'}.{call}", full)
         state = State.of(run)
         state.put("theme", "dracula")
     assert state.problem is not None and "No space left on device" in state.problem

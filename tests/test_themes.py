@@ -9,7 +9,7 @@ import pytest
 from rich.style import Style
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.state import State
+from dumptui.core.store.state import State
 from dumptui.tui.app import DumpTui
 from dumptui.tui.hues import DEFAULT_PAIR, HUES, kept_hues
 from dumptui.tui.themes import OWN_COLOURS, THEME, begin_with_theme

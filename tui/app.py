@@ -13,7 +13,7 @@ from textual.command import Provider
 from textual.containers import Horizontal
 
 from dumptui.core.errors import DumpError
-from dumptui.core.state import State
+from dumptui.core.store.state import State
 from dumptui.core.text import visible
 from dumptui.tui.answers import Found, Loaded, Packed
 from dumptui.tui.desk import Desk
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from dumptui.core.process.workers import Workers
     from dumptui.core.run.run import Run, StepKey
-    from dumptui.core.summaries import Summaries
+    from dumptui.core.store.summaries import Summaries
     from dumptui.tui.panes.batch import BatchPane
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.groups import GroupsPane

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from dumptui.core.state import State
+from dumptui.core.store.state import State
 from dumptui.core.text import visible
 from dumptui.tui.ask import Entry
 from dumptui.tui.dialog import Dialog, Listing

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from dumptui.core.run.run import Run, StepKey
-    from dumptui.core.summaries import Summaries
+    from dumptui.core.store.summaries import Summaries
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
 
@@ -299,8 +299,8 @@ def say_progress(done: int, steps: int) -> None:
 
 
 def run_command(args: argparse.Namespace) -> int:
-    from dumptui.core.cache import Cache, cache_folder
-    from dumptui.core.summaries import Summaries
+    from dumptui.core.store.cache import Cache, cache_folder
+    from dumptui.core.store.summaries import Summaries
 
     if not resources.can_have_bytes(NUMPY_BYTES):  # without, a library of numpy ends the process
         raise TooLittleMemory
@@ -359,8 +359,8 @@ def check_terminal() -> None:
 
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
-    from dumptui.core.state import State
-    from dumptui.core.summaries import WORTH_WORKERS
+    from dumptui.core.store.state import State
+    from dumptui.core.store.summaries import WORTH_WORKERS
 
     if not resources.can_have_bytes(SCREEN_BYTES):
         raise DumpError("terminal", f"the screen takes {SCREEN_BYTES >> 20} MiB of address space (ulimit -v)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dumptui.core.state import State
+from dumptui.core.store.state import State
 
 HUES = "hues"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dumptui.core.state import State
+from dumptui.core.store.state import State
 from dumptui.tui import columns
 
 MOST = 50  # texts in each history

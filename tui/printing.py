@@ -17,7 +17,7 @@ from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.single_sample import load_single
 from dumptui.core.step.step import Step
-from dumptui.core.summaries import WORTH_WORKERS, Summaries
+from dumptui.core.store.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import steps, tokens
 from dumptui.core.tables.alarms import with_partial_signs
 from dumptui.core.tables.step_summary import summarise

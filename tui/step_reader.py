@@ -9,7 +9,7 @@ from dumptui.core.follow import Follow
 from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.step.step import Step, load
-from dumptui.core.summaries import Summaries
+from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables import steps
 from dumptui.core.tables.group_members import ranked
 from dumptui.core.tables.step_summary import is_whole

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from textual import events, on
 
-from dumptui.core.cache import Cache
 from dumptui.core.process import gc_tuning
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.summaries import Summaries
+from dumptui.core.store.cache import Cache
+from dumptui.core.store.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.tui.answers import Broken, Failed, Grew, Loaded, Progress, Summary, Unseen
 from dumptui.tui.headline import headline, window_title

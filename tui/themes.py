@@ -8,7 +8,7 @@ from dataclasses import replace
 from textual.app import App
 from textual.theme import BUILTIN_THEMES
 
-from dumptui.core.state import State
+from dumptui.core.store.state import State
 
 THEME = "theme"
 OWN_COLOURS = "ansi-dark"  # the one with light text; most of its colours are the terminal's own

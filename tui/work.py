@@ -23,7 +23,7 @@ from dumptui.core.sample.view import MASKED, PROMPT, SampleView, view_sample
 from dumptui.core.step.distribution import Distribution, distributions
 from dumptui.core.step.field_survey import Survey, surveying
 from dumptui.core.step.step import Step
-from dumptui.core.summaries import Summaries
+from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.packing import left_out, loads
 from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.telemetry.logs import signature

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dumptui.core.cache import Cache, fingerprint
 from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.staleness import Staleness
+from dumptui.core.store.cache import Cache, fingerprint
 
 if TYPE_CHECKING:
     from dumptui.core.process.workers import Workers

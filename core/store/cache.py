@@ -13,7 +13,7 @@ from typing import Any
 
 from dumptui.core.ptfile.snapshot import read_bounded
 from dumptui.core.run.run import Entry
-from dumptui.core.xdg import inside, own_folder, replace_file, xdg_folder
+from dumptui.core.store.xdg import inside, own_folder, replace_file, xdg_folder
 
 # Raise it when what is kept, or how it is worked out, changes.
 SCHEMA = 5

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dumptui.core.ptfile.snapshot import NotAFile, TooLarge, read_bounded
+from dumptui.core.store.xdg import inside, own_folder, replace_file, xdg_folder
 from dumptui.core.text import visible
-from dumptui.core.xdg import inside, own_folder, replace_file, xdg_folder
 
 LIMIT = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
 
