@@ -10,7 +10,7 @@ from pathlib import Path
 import resvg_py
 from textual.pilot import Pilot
 
-from dumptui.core.demo import write_demo
+from dumptui.core.demo.write_demo import write_demo
 from dumptui.core.run.run import Run
 from dumptui.tui.app import DumpTui
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from dumptui.core.demo import write_demo
+from dumptui.core.demo.write_demo import write_demo
 from dumptui.tui.defects import Defect, DefectApp
 
 # On a shared machine a slow example is no fault; what lands is decided by the same examples every time.

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dumptui.core.demo_text import tokenizer, write_tokenizer
+from dumptui.core.demo.text import tokenizer, write_tokenizer
 from dumptui.core.formats.miles.trajectory_file import Sidecar
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.conversation import Conversation, open_sidecar, read_conversation

@@ -15,8 +15,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from dumptui.core import demo
-from dumptui.core.demo_batch import BAD_SHARD, BAD_SHARD_STEP, train_batch
+from dumptui.core.demo import write_demo
+from dumptui.core.demo.batch import BAD_SHARD, BAD_SHARD_STEP, train_batch
 from tests.writer import brute_force_slices
 
 NOW = 1_800_000_000
@@ -24,7 +24,7 @@ STEPS = 24
 WRITE = f"""
 import sys
 from pathlib import Path
-from dumptui.core.demo import write_demo
+from dumptui.core.demo.write_demo import write_demo
 write_demo(Path(sys.argv[1]), now={NOW})
 assert not sys.modules.keys() & {{"torch", "textual", "rich"}}
 """
@@ -220,9 +220,9 @@ def contents(root: Path) -> dict[str, bytes]:
 
 def test_equal_seeds_give_equal_bytes(tmp_path: Path, run: Path) -> None:
     seen = []
-    demo.write_demo(tmp_path / "a", steps=2, now=NOW, on_step=lambda done, steps: seen.append((done, steps)))
-    demo.write_demo(tmp_path / "b", steps=2, now=NOW)
-    demo.write_demo(tmp_path / "c", steps=2, now=NOW, seed=1)
+    write_demo.write_demo(tmp_path / "a", steps=2, now=NOW, on_step=lambda done, steps: seen.append((done, steps)))
+    write_demo.write_demo(tmp_path / "b", steps=2, now=NOW)
+    write_demo.write_demo(tmp_path / "c", steps=2, now=NOW, seed=1)
     first = contents(tmp_path / "a")
     assert seen == [(1, 2), (2, 2)]
     assert first == contents(tmp_path / "b")
@@ -231,10 +231,10 @@ def test_equal_seeds_give_equal_bytes(tmp_path: Path, run: Path) -> None:
 
 
 def test_a_run_grows_file_by_file(tmp_path: Path) -> None:
-    demo.write_demo(tmp_path, steps=6)
+    write_demo.write_demo(tmp_path, steps=6)
     before = set(contents(tmp_path))
     landed = []
-    for name in demo.grow(tmp_path, 6, 1):
+    for name in write_demo.grow(tmp_path, 6, 1):
         landed.append(name)
         new = set(contents(tmp_path)) - before
         assert {one for one in new if one.startswith(("rollout_data", "train_data"))} == set(landed) & new
@@ -246,8 +246,8 @@ def test_a_run_grows_file_by_file(tmp_path: Path) -> None:
 
 
 def test_an_open_train_phase_is_closed_by_growing(tmp_path: Path) -> None:
-    demo.write_demo(tmp_path, steps=1)
-    list(demo.grow(tmp_path, 1, 1))
+    write_demo.write_demo(tmp_path, steps=1)
+    list(write_demo.grow(tmp_path, 1, 1))
     phases = [json.loads(line) for file in (tmp_path / "dashboard" / "phases").iterdir() for line in file.open()]
     opened = {(one["rank"], one["t0"]) for one in phases if one["name"] == "train" and one["t1"] == -1.0}
     closed = {(one["rank"], one["t0"]) for one in phases if one["name"] == "train" and one["t1"] != -1.0}

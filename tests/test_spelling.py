@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dumptui.core.demo_text import tokenizer, write_tokenizer
+from dumptui.core.demo.text import tokenizer, write_tokenizer
 from dumptui.core.run.run import Run
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.tokens import Vocabulary

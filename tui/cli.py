@@ -264,7 +264,7 @@ def step_key(args: argparse.Namespace) -> StepKey | None:
 
 
 def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], int]) -> int:
-    from dumptui.core.demo import write_demo
+    from dumptui.core.demo.write_demo import write_demo
     from dumptui.core.process.temporary_folder import temporary_folder
 
     with temporary_folder("dumptui-demo-") as folder:
@@ -285,7 +285,7 @@ def with_demo(args: argparse.Namespace, command: Callable[[argparse.Namespace], 
 
 def grow_demo(root: Path, steps: int, ended: threading.Event) -> None:
     """A file every second or so."""
-    from dumptui.core.demo import grow
+    from dumptui.core.demo.write_demo import grow
 
     with contextlib.suppress(FileNotFoundError):
         for _ in grow(root, steps, 1000):

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dumptui.core import demo_telemetry as telemetry
-from dumptui.core.demo_batch import CP, DP, Batch, Sample, eval_samples, shard_columns, train_batch
-from dumptui.core.demo_text import write_tokenizer
+from dumptui.core.demo import telemetry as telemetry
+from dumptui.core.demo.batch import CP, DP, Batch, Sample, eval_samples, shard_columns, train_batch
+from dumptui.core.demo.text import write_tokenizer
 from dumptui.core.ptfile.writer import write_pt
 
 RANKS = range(CP * DP)

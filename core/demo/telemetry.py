@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dumptui.core.demo_batch import EVAL_SETS, GROUP_SIZE, GROUPS, MAX_RESPONSE, Batch, Sample
+from dumptui.core.demo.batch import EVAL_SETS, GROUP_SIZE, GROUPS, MAX_RESPONSE, Batch, Sample
 
 Record = dict[str, Any]
 

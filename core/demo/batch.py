@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dumptui.core import demo_text
-from dumptui.core.demo_text import Answer, Question
+from dumptui.core.demo import text as demo_text
+from dumptui.core.demo.text import Answer, Question
 from dumptui.core.parallel.context_parallel import spans
 
 Floats = npt.NDArray[np.float32]
