@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
+from dumptui.core.types import Record
 from dumptui.core.weight_counter import NOT_RECORDED, Versions, WeightCounter, versions_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dumptui.core.record import Record
+from dumptui.core.types import Record
 
 PERIODS = 3  # of an update interval that have to be seen before it is believed
 MOST_BEHIND = 16  # versions; hardly a sample waits longer to be trained on

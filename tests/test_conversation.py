@@ -19,7 +19,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.conversation import Conversation, open_sidecar, read_conversation
 from dumptui.core.sample.messages import Part, parts_of, pretty, split_blocks
 from dumptui.core.sample.turns import Where, join_texts
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.vocabulary import Vocabulary
 from dumptui.tui.panes.samples import prompt_text
 from tests.reading import read
 from tests.screen import run

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.types import Record
 from dumptui.tui.command_line import command_line, quoted
 from dumptui.tui.copying import CHUNK, LIMIT, clipboard_sequence, copyable, fits
 from dumptui.tui.exporting import folder_for, in_folder, to_markdown, write_new

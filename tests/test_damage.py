@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.step.step import Step, load
 from dumptui.core.tables import steps, tokens
+from dumptui.core.types import Record
 from tests.against_truth import states, wrong_values
 from tests.test_run import FOREIGN, once, stale_handle
 from tests.writer import Layout, Truth, sample, write_slime_v2, write_step

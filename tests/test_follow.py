@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError
-from dumptui.core.follow import PATIENCE, Follow
+from dumptui.core.live import PATIENCE, Follow
 from dumptui.core.run.run import StepKey
 from dumptui.core.telemetry.jsonl_tail import Tail
 from tests.writer import Layout, sample, write_step

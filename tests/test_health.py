@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from dumptui.core.health.run_health import exit_code, health
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.ranks import in_words, missing_ranks
+from dumptui.core.types import Record
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
 
 Said = tuple[object, object, str, str]

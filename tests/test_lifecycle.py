@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.follow import Follow
+from dumptui.core.live import Follow
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.generation import lifecycle_facts
 from dumptui.core.telemetry.lifecycle import Lifecycle, Span, paired, read_lifecycle

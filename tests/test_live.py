@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dumptui.core.follow import Follow
+from dumptui.core.live import Follow
 from dumptui.core.run.run import YOUNG, Run, StepKey
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.tui.app import DumpTui

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dumptui.core.follow import Follow
+from dumptui.core.live import Follow
 from dumptui.core.telemetry.telemetry import STREAMS, Telemetry
 from tests.screen import DEADLINE, ROOT, Terminal, run
 

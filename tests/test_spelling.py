@@ -12,7 +12,7 @@ import pytest
 from dumptui.core.demo.text import tokenizer, write_tokenizer
 from dumptui.core.run.run import Run
 from dumptui.core.sample.response_text import text_note
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.vocabulary import Vocabulary
 from dumptui.tui.app import DumpTui
 from tests.reading import read
 from tests.screen import press, run, tab, until, until_shown

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.process.workers import BrokenProcessPool, Workers
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step import step as step_module
 from dumptui.core.store import summaries as module
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables import step_summary
+from dumptui.core.types import Record
 from tests.writer import Layout, sample, write_step
 
 

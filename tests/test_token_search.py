@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError
 from dumptui.core.query.token_search import find
-from dumptui.core.tokens import CONTINUES
+from dumptui.core.vocabulary import CONTINUES
 
 TEXTS = ["The", " cat", " sat", ".", "\n", " 🙂", CONTINUES, CONTINUES, " x"]
 

@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from dumptui.core.errors import DumpError
 from dumptui.core.token_list import TokenList
-from dumptui.core.tokens import CONTINUES, Vocabulary, byte_characters
+from dumptui.core.vocabulary import CONTINUES, Vocabulary, byte_characters
 
 LETTERS = {byte: letter for letter, byte in byte_characters().items()}
 EMOJI, WORD = "🙂".encode(), "好".encode()

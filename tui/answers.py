@@ -9,8 +9,7 @@ from textual.message import Message
 
 # What it is of is imported by the thread, not for the first screen.
 if TYPE_CHECKING:
-    from dumptui.core.follow import Look
-    from dumptui.core.record import Record
+    from dumptui.core.live import Look
     from dumptui.core.run.run import StepKey
     from dumptui.core.sample.comparison import Pair
     from dumptui.core.sample.view import SampleView
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from dumptui.core.step.step import Step
     from dumptui.core.tables.group_members import Group
     from dumptui.core.tables.packing import LeftOut, Load
+    from dumptui.core.types import Record
     from dumptui.tui.widgets.flow import Flow
 
 

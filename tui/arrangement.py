@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from dumptui.core.record import Record
+from dumptui.core.types import Record
 from dumptui.tui import columns
 
 # The labels on screen of columns of the samples table, which a filter accepts beside the names of the columns.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
-from dumptui.core.record import Record
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui.output import number
 from dumptui.tui.widgets.fields import Column
 

@@ -9,9 +9,9 @@ from itertools import count
 from pathlib import Path
 
 from dumptui.core.errors import DumpError
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run
 from dumptui.core.store.xdg import inside
+from dumptui.core.types import Record
 from dumptui.tui.output import cell, columns, to_csv, to_json
 from dumptui.tui.sheets import Sheet
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from dumptui.core.record import Record
 from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group, mean_passes
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.panes.samples import count

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.tables.alarms import PART, SIGN, partial_columns
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui.columns import fixed
 
 

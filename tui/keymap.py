@@ -15,9 +15,9 @@ from textual.screen import Screen
 
 from dumptui import tui
 from dumptui.core.ptfile.snapshot import read_bounded
-from dumptui.core.record import Record
 from dumptui.core.store.xdg import xdg_folder
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 
 MODIFIERS = {"ctrl", "alt", "shift", "super", "meta", "hyper"}
 LARGEST = 1 << 20  # bytes of a file of keys

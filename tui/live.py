@@ -15,9 +15,9 @@ from dumptui.core.text import visible
 from dumptui.tui.panes.samples import count
 
 if TYPE_CHECKING:
-    from dumptui.core.follow import Look
-    from dumptui.core.record import Record
+    from dumptui.core.live import Look
     from dumptui.core.run.run import StepKey
+    from dumptui.core.types import Record
     from dumptui.tui.answers import Grew
 
 POLL = 2.0  # seconds between two looks at a live run

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
-from dumptui.core.record import Record
 from dumptui.core.text import cell_width, visible
+from dumptui.core.types import Record
 
 SIGNED = re.compile(r"[~>]-?[\d.]+(e[+-]\d+)?$")
 SPECIAL = re.compile(r'[",\r\n]')

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dumptui.core.record import Record
 from dumptui.core.step.step import Step
 from dumptui.core.tables import steps
 from dumptui.core.tables.packing import LeftOut, Load, imbalance, worst_imbalance
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui.panes.samples import count
 
 FEW = 4  # shards whose tokens are listed one by one

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dumptui.core.record import Record
 from dumptui.core.tables.group_members import Group
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui import columns
 
 

@@ -13,7 +13,6 @@ from dumptui.core.errors import DumpError
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.formats.miles.train_file import as_list
 from dumptui.core.formats.sample import Sample
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.single_sample import load_single
 from dumptui.core.step.step import Step
@@ -21,7 +20,8 @@ from dumptui.core.store.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import steps, tokens
 from dumptui.core.tables.alarms import with_partial_signs
 from dumptui.core.tables.step_summary import summarise
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.types import Record
+from dumptui.core.vocabulary import Vocabulary
 from dumptui.tui.output import TableWriter, ratio_number, to_csv, to_json, to_table
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.

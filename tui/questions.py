@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
 from dumptui.core.process.resources import need_polars
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.arrangement import LABELS, Arrangement
 from dumptui.tui.ask import Ask

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dumptui.core.sample.view import SampleView
     from dumptui.core.step.step import Step
     from dumptui.core.store.summaries import Summaries
-    from dumptui.core.tokens import Vocabulary
+    from dumptui.core.vocabulary import Vocabulary
     from dumptui.tui.answers import Loaded
     from dumptui.tui.talk import Talk
     from dumptui.tui.work import Work

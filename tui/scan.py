@@ -11,10 +11,10 @@ from textual.message import Message
 
 from dumptui.core.errors import BeingWritten, DumpError, unexpected
 from dumptui.core.process.workers import Workers
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
 from dumptui.core.store.summaries import WORTH_WORKERS
 from dumptui.core.tables.step_summary import summarise
+from dumptui.core.types import Record
 from dumptui.tui.answers import Summary
 from dumptui.tui.step_reader import StepReader
 from dumptui.tui.thread import Abandoned, Thread

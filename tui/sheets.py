@@ -10,10 +10,10 @@ from dumptui.tui.widgets.table import Table
 
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
-    from dumptui.core.record import Record
     from dumptui.core.run.run import StepKey
     from dumptui.core.sample.conversation import Conversation
     from dumptui.core.sample.view import SampleView
+    from dumptui.core.types import Record
     from dumptui.tui.app import DumpTui
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, NoReturn
 
 from dumptui.core.errors import DumpError
-from dumptui.core.follow import Follow, Look
-from dumptui.core.record import Record
+from dumptui.core.live import Follow, Look
 from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
 from dumptui.core.tables import steps
 from dumptui.core.tables.alarms import with_partial_signs
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui.output import TableWriter, to_csv, to_json
 
 POLL = 2.0  # seconds between two looks at a live run

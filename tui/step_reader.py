@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dumptui.core.errors import DumpError, NotHere, unexpected
-from dumptui.core.follow import Follow
-from dumptui.core.record import Record
+from dumptui.core.live import Follow
 from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.step.step import Step, load
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables import steps
 from dumptui.core.tables.group_members import ranked
 from dumptui.core.tables.step_summary import is_whole
+from dumptui.core.types import Record
 from dumptui.tui.answers import Loaded
 from dumptui.tui.recent import Recent
 from dumptui.tui.thread import Abandoned

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from dumptui.core.process.workers import Workers
-    from dumptui.core.record import Record
+    from dumptui.core.types import Record
 
 MINUTE = 60.0  # seconds after which the age of the newest data may read otherwise
 

@@ -18,7 +18,7 @@ from dumptui.core.sample.messages import Part
 from dumptui.core.sample.reconstruction import MASKED
 from dumptui.core.step.step import Step
 from dumptui.core.text import visible
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.vocabulary import Vocabulary
 from dumptui.core.wrapping import Lines
 from dumptui.tui.widgets.block import Block, Passage
 

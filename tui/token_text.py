@@ -10,7 +10,7 @@ from rich.text import Text
 from dumptui.core.formats.weight_versions import version_range, version_text
 from dumptui.core.sample.view import SampleField, SampleView
 from dumptui.core.text import clip, visible
-from dumptui.core.tokens import CONTINUES
+from dumptui.core.vocabulary import CONTINUES
 from dumptui.tui import columns
 from dumptui.tui.output import number, ratio_number
 from dumptui.tui.scales import SIGNED

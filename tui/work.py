@@ -11,12 +11,11 @@ import numpy as np
 from textual.message import Message
 
 from dumptui.core.errors import DumpError, unexpected
-from dumptui.core.follow import Follow, Look, access_of
 from dumptui.core.health.incremental_health import Checkup
+from dumptui.core.live import Follow, Look, access_of
 from dumptui.core.process.workers import Workers
 from dumptui.core.query.text_search import Passage, passages_of, read_passages
 from dumptui.core.query.token_search import find
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
 from dumptui.core.sample.comparison import pair
 from dumptui.core.sample.view import MASKED, PROMPT, SampleView, view_sample
@@ -28,7 +27,8 @@ from dumptui.core.tables.packing import left_out, loads
 from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
 from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.types import Record
+from dumptui.core.vocabulary import Vocabulary
 from dumptui.tui.answers import (
     Broken,
     Compared,

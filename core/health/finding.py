@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
+from dumptui.core.types import Record
 
 Level: TypeAlias = Literal["error", "warning", "info"]
 NAMED = 5  # names that are told one by one

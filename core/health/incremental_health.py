@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from dumptui.core.health.finding import record_of
 from dumptui.core.health.run_health import StepRow, listed, new_rows, step_rows, stream_problems
-from dumptui.core.record import Record
 from dumptui.core.run.run import SKEW, YOUNG, Entry, Run, StepFiles, StepKey
 from dumptui.core.step.ranks import Ranks, missing_ranks
+from dumptui.core.types import Record
 
 SHARE = 20  # telemetry is read whole to find what is wrong with it: at most this part of the time
 

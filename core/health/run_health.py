@@ -11,11 +11,11 @@ from typing import TypeAlias
 from dumptui.core.errors import unexpected
 from dumptui.core.health.finding import Finding, record_of, size_of, some
 from dumptui.core.health.step_health import read
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepFiles, StepKey, is_young
 from dumptui.core.step.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.tables.steps import EARLIER_ATTEMPT
 from dumptui.core.telemetry.telemetry import Telemetry
+from dumptui.core.types import Record
 
 StepRow: TypeAlias = tuple[Record, frozenset[str]]
 """A row of a step, and by which name it is told of a run only once, if it is."""

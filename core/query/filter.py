@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dumptui.core.process.resources import need_polars
 from dumptui.core.query.filter_lexer import encodable, filter_error
 from dumptui.core.query.filter_parser import Blank, Expression, parse
-from dumptui.core.record import Record
+from dumptui.core.types import Record
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,7 +9,7 @@ import numpy as np
 
 from dumptui.core.query.filter_lexer import encodable
 from dumptui.core.query.text_search import check_pattern
-from dumptui.core.tokens import CONTINUES
+from dumptui.core.vocabulary import CONTINUES
 
 # Markers around each match, which show where polars found it. Unicode reserves both: no text holds them.
 OPEN, CLOSE = "\ufdd0", "\ufdd1"

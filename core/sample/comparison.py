@@ -11,12 +11,12 @@ import numpy as np
 
 from dumptui.core.formats.sample import Sample
 from dumptui.core.parallel.context_parallel import Ints
-from dumptui.core.record import Record
 from dumptui.core.sample.diff import Difference, Pause, Stretch, difference
 from dumptui.core.sample.view import SampleView, view_sample
 from dumptui.core.step.step import Step
 from dumptui.core.text import cell_width, visible
-from dumptui.core.tokens import CONTINUES, Vocabulary
+from dumptui.core.types import Record
+from dumptui.core.vocabulary import CONTINUES, Vocabulary
 
 TOLD = ("train_log_probs", "rollout_log_probs", "lp_diff", "entropy")
 """What is told of the tokens of both."""

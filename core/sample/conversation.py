@@ -15,13 +15,13 @@ from dumptui.core.formats.miles.trajectory_file import Row, Sidecar, choose
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_mapping, as_text, type_name
 from dumptui.core.parallel.context_parallel import Array
-from dumptui.core.record import Record
 from dumptui.core.sample.messages import UNCLOSED, Part, as_recorded, identity, parts_of
 from dumptui.core.sample.reconstruction import Said, as_messages, split_sample
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.sample.turns import Where, find_turns, locate
 from dumptui.core.step.step import Step
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.types import Record
+from dumptui.core.vocabulary import Vocabulary
 
 By: TypeAlias = Literal["id", "name", "order"]
 

@@ -14,7 +14,6 @@ from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped, plain, preview
 from dumptui.core.parallel.row_matching import Row
-from dumptui.core.record import Record
 from dumptui.core.sample.conversation import open_sidecar, recorded_row
 from dumptui.core.sample.generation import cache_facts, call_facts, lifecycle_facts, spec_facts
 from dumptui.core.sample.messages import pretty
@@ -24,6 +23,7 @@ from dumptui.core.step.schedule import place_of, schedule_of
 from dumptui.core.step.step import Step
 from dumptui.core.tables.tokens import notes
 from dumptui.core.telemetry.lifecycle import Lifecycle
+from dumptui.core.types import Record
 
 LONGEST = 200_000
 """Characters of a single value that are kept: nobody reads on, and a page of 5 MB would take a second to make."""

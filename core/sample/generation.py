@@ -12,9 +12,9 @@ from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_float, as_int, as_mapping, preview
 from dumptui.core.formats.weight_versions import Call, version_text
 from dumptui.core.formats.weight_versions import Span as Weights
-from dumptui.core.record import Record
 from dumptui.core.sample.turns import Turn
 from dumptui.core.telemetry.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span, covered
+from dumptui.core.types import Record
 
 FINE = 100.0
 """Seconds of a life up to which its times are told to the millisecond, of a longer one to the tenth."""

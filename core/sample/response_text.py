@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dumptui.core.formats.sample import Sample
 from dumptui.core.sample.turns import find_turns
 from dumptui.core.text import clip, visible
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.vocabulary import Vocabulary
 
 LONGEST_STOP = 64
 """Characters of a stop string that a turn may lack before others."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.sample.messages import parts_of
-from dumptui.core.tokens import CONTINUES
+from dumptui.core.vocabulary import CONTINUES
 
 How: TypeAlias = Literal["mask", "text", "template", "prompt"]
 

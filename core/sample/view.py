@@ -14,7 +14,7 @@ from dumptui.core.sample.boundaries import Chunks, chunks, turn_starts
 from dumptui.core.step.field_survey import order
 from dumptui.core.step.step import FIELDS, Step
 from dumptui.core.tables.tokens import notes, shown
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.vocabulary import Vocabulary
 
 PROMPT, TRAINED, MASKED, MISSING = range(4)
 NO_WORDS = "no tokenizer: ids shown"

@@ -12,7 +12,7 @@ from dumptui.core.store.cache import Cache, fingerprint
 
 if TYPE_CHECKING:
     from dumptui.core.process.workers import Workers
-    from dumptui.core.record import Record
+    from dumptui.core.types import Record
 
 # What reads a step brings numpy, and is imported when there is one to read: rows that are known are shown without.
 

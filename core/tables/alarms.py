@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
-from dumptui.core.record import Record
+from dumptui.core.types import Record
 from dumptui.tui.columns import DIVERGENCE, STEPS, Field, cells
 from dumptui.tui.output import cell
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dumptui.core.fields.statistics import finite, mean, std
-from dumptui.core.record import Record
 from dumptui.core.tables.pass_at_k import is_binary, pass_rates
 from dumptui.core.tables.steps import SAME_REWARD, attempts, floats, members, reward_column
+from dumptui.core.types import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dumptui.core.parallel.shard_group import Peers
-from dumptui.core.record import Record
 from dumptui.core.step.schedule import schedule_of
 from dumptui.core.step.step import Step
 from dumptui.core.tables.steps import group_key
+from dumptui.core.types import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from dumptui.core.formats.sample import Sample, datasets, reward_value
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
 from dumptui.core.parallel.context_parallel import Ints
-from dumptui.core.record import Record
 from dumptui.core.sample.tool_calls import tool_calls
 from dumptui.core.step.grouping import adapter_name, group_parts, prompt_groups
 from dumptui.core.step.schedule import schedule_columns
 from dumptui.core.step.step import Step
+from dumptui.core.types import Record
 
 # The state of a field in each sample, and the reason for it.
 Said: TypeAlias = tuple[list[State], list[str | None]]

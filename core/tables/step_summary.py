@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dumptui.core.errors import DumpError
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.step import Step, load
 from dumptui.core.tables import steps
+from dumptui.core.types import Record
 
 
 def summarise(files: StepFiles, reward_key: str | None) -> tuple[Record, bool]:

@@ -13,12 +13,12 @@ from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean, std
 from dumptui.core.formats.values import as_float
 from dumptui.core.parallel.shard_group import Peers
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.schedule import Schedule, schedule_of
 from dumptui.core.step.step import MOVED, Step
 from dumptui.core.tables.pass_at_k import is_binary, pass_rates
 from dumptui.core.tables.samples import samples
+from dumptui.core.types import Record
 from dumptui.core.weight_counter import versions_of
 
 __all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]

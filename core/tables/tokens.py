@@ -14,12 +14,12 @@ from dumptui.core.formats.values import as_text, preview
 from dumptui.core.health.finding import count
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE
-from dumptui.core.record import Record
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.step.copies import contradictions, in_words
 from dumptui.core.step.step import FIELDS, Step, load
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.types import Record
+from dumptui.core.vocabulary import Vocabulary
 
 # What holds float32 log-probs as they were.
 EXACT = frozenset(("float32", "float64"))

@@ -1,6 +1,6 @@
 """Following a JSON-lines file that others append to, by byte offset.
 
-A `Tail` is not locked: one thread at a time may be inside it, which core/follow.py sees to for the whole reader.
+A `Tail` is not locked: one thread at a time may be inside it, which core/live.py sees to for the whole reader.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a run wrote about itself while it ran: logged metrics, phases, GPU and engine samples, sample lifecycles.
 
-A `Telemetry` is not locked: one thread at a time may be inside it, which core/follow.py sees to for the whole reader.
+A `Telemetry` is not locked: one thread at a time may be inside it, which core/live.py sees to for the whole reader.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.record import Record
 from dumptui.core.step.distribution import Distribution
 from dumptui.core.tables import steps
 from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded, Packed
 from dumptui.tui.arrangement import Arrangement

@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
-from dumptui.core.record import Record
 from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement

@@ -11,9 +11,9 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.panes.samples import count
 from dumptui.tui.sheets import Sheet, table_sheet

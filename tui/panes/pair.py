@@ -12,12 +12,12 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.record import Record
 from dumptui.core.sample import comparison
 from dumptui.core.sample.comparison import Comparison, Pair
 from dumptui.core.sample.diff import Stretch
 from dumptui.core.sample.view import SampleView
 from dumptui.core.text import clip, visible
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Compared
 from dumptui.tui.panes.samples import SampleChosen

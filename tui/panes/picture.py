@@ -16,7 +16,7 @@ from dumptui.tui.panes.samples import SampleChosen, SampleMoved
 from dumptui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
-    from dumptui.core.record import Record
+    from dumptui.core.types import Record
     from dumptui.tui.answers import Loaded
 
 TRUNCATED, OTHER = 0, 1

@@ -11,8 +11,8 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
 
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement

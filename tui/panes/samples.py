@@ -15,8 +15,8 @@ from dumptui.core.text import visible
 from dumptui.tui import columns
 
 if TYPE_CHECKING:
-    from dumptui.core.record import Record
     from dumptui.core.step.step import Step
+    from dumptui.core.types import Record
     from dumptui.tui.answers import Loaded
 
 NO_TRAIN = "no train"

@@ -13,10 +13,10 @@ from textual.message import Message
 from textual.reactive import var
 
 from dumptui.core.errors import DumpError
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import SIGN, alarms, sample_cells
 from dumptui.core.text import visible
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement

@@ -11,9 +11,9 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
 
-from dumptui.core.record import Record
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import PART, alarms, marked, partial_columns
+from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.panes.trend import Trend
 from dumptui.tui.widgets.table import Table

@@ -15,8 +15,8 @@ from dumptui.tui import columns
 from dumptui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
-    from dumptui.core.record import Record
     from dumptui.core.run.run import StepKey
+    from dumptui.core.types import Record
     from dumptui.tui.widgets.plot import Plot, Series
 
 TRENDS = (
