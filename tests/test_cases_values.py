@@ -18,8 +18,8 @@ from dumptui.core.sample.view import MASKED, MISSING, PROMPT, TRAINED, view_samp
 from dumptui.core.step.field_survey import survey
 from dumptui.core.tables import steps, tokens
 from dumptui.core.text import visible
+from dumptui.tui.cell_formats.tables import to_csv, to_json, to_table
 from dumptui.tui.copying import copyable
-from dumptui.tui.output import to_csv, to_json, to_table
 from tests.reading import ELSEWHERE, documents, elsewhere, field, groups, read, samples, step_row, values
 from tests.writer import Layout, Truth, sample, write_step
 

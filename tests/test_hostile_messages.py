@@ -21,7 +21,7 @@ from dumptui.core.sample.generation import call_facts
 from dumptui.core.sample.messages import count_calls
 from dumptui.core.sample.reconstruction import Said, as_messages
 from dumptui.core.text import visible
-from dumptui.tui.output import to_json
+from dumptui.tui.cell_formats.tables import to_json
 from dumptui.tui.panes.samples import prompt_text
 from dumptui.tui.talk import Talks
 from tests.reading import read, samples

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from dumptui.tui.output import number, strict, to_csv, to_json, to_table
+from dumptui.tui.cell_formats.tables import number, strict, to_csv, to_json, to_table
 
 texts = st.text(max_size=12) | st.sampled_from(
     ["\x1b[2J", "a\tb", "数学", "\u202eabc", "\ud800", "é", "👩‍👧", "[/]", ""]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 
 from dumptui.core.text import cell_width
-from dumptui.core.wrapping import Lines
+from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.widgets.block import Block, Passage
 from dumptui.tui.widgets.blocks import Blocks
 from dumptui.tui.widgets.folds import SHORT, SPARE, Folds

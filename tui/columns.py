@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.output import number
+from dumptui.tui.cell_formats.tables import number
 from dumptui.tui.widgets.fields import Column
 
 Write = Callable[[object], str]

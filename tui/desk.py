@@ -146,7 +146,7 @@ class Desk(ContentSwitcher):
 
     def _texts(self, sheet: Sheet) -> list[tuple[str, str]]:
         """What can be copied of what is on screen, each with its name."""
-        from dumptui.tui.output import plain, to_json
+        from dumptui.tui.cell_formats.tables import plain, to_json
 
         found = [] if sheet.row is None else [(sheet.row_name, to_json(sheet.row))]
         found += sheet.texts
@@ -283,7 +283,7 @@ def prompt(sample: Sample) -> str:
     import json
 
     from dumptui.core.sample.messages import as_recorded
-    from dumptui.tui.output import strict
+    from dumptui.tui.cell_formats.tables import strict
 
     return json.dumps(strict(as_recorded(sample.prompt)), ensure_ascii=False)
 

@@ -12,7 +12,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.run.run import Run
 from dumptui.core.store.xdg import inside
 from dumptui.core.types import Record
-from dumptui.tui.output import cell, columns, to_csv, to_json
+from dumptui.tui.cell_formats.tables import cell, columns, to_csv, to_json
 from dumptui.tui.sheets import Sheet
 
 FOLDER = 48  # characters of a folder in a message

@@ -18,7 +18,7 @@ from dumptui.core.sample.facts import Fact, Section, rows, sample_facts
 from dumptui.core.step.step import Step
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.text import cell_width, visible
-from dumptui.core.wrapping import Lines
+from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.desk import SHEET_KEYS, Desk
 from dumptui.tui.dialog import Dialog
 from dumptui.tui.lane import Lane

@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width
-from dumptui.core.wrapping import Lines
+from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.dialog import Dialog
 from dumptui.tui.widgets.block import Block, Passage
 from dumptui.tui.widgets.blocks import Blocks

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dumptui.core.sample.generation import seconds_text
 from dumptui.core.telemetry.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span
 from dumptui.core.text import cell_width, visible
-from dumptui.core.wrapping import Lines, Wrapped
+from dumptui.tui.cell_formats.wrapping import Lines, Wrapped
 
 SIGNS = {ATTEMPT: "·", GEN: "█", TOOL: "▒", "deser": "░", "reward": "▓"}
 OTHER = "▚"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textual.message import Message
 from textual.strip import Strip
 
-from dumptui.core.wrapping import Lines
+from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.talk import Talk
 
 LONGEST = 50_000

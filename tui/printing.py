@@ -22,7 +22,7 @@ from dumptui.core.tables.alarms import with_partial_signs
 from dumptui.core.tables.step_summary import summarise
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
-from dumptui.tui.output import TableWriter, ratio_number, to_csv, to_json, to_table
+from dumptui.tui.cell_formats.tables import TableWriter, ratio_number, to_csv, to_json, to_table
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
-from dumptui.tui.output import number
+from dumptui.tui.cell_formats.tables import number
 
 Floats = npt.NDArray[np.float64]
 Range = tuple[float, float]

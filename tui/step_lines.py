@@ -15,7 +15,7 @@ from dumptui.core.tables import steps
 from dumptui.core.tables.alarms import with_partial_signs
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.output import TableWriter, to_csv, to_json
+from dumptui.tui.cell_formats.tables import TableWriter, to_csv, to_json
 
 POLL = 2.0  # seconds between two looks at a live run
 WIDTHS = {

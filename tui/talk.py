@@ -19,7 +19,7 @@ from dumptui.core.sample.reconstruction import MASKED
 from dumptui.core.step.step import Step
 from dumptui.core.text import visible
 from dumptui.core.vocabulary import Vocabulary
-from dumptui.core.wrapping import Lines
+from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.widgets.block import Block, Passage
 
 KINDS = {"user": "second", "prompt": "second", "assistant": "first", "tool": "third", "function": "third"}

@@ -12,7 +12,7 @@ from dumptui.core.sample.view import SampleField, SampleView
 from dumptui.core.text import clip, visible
 from dumptui.core.vocabulary import CONTINUES
 from dumptui.tui import columns
-from dumptui.tui.output import number, ratio_number
+from dumptui.tui.cell_formats.tables import number, ratio_number
 from dumptui.tui.scales import SIGNED
 
 LABELS = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from textual.strip import Strip
 
-from dumptui.core.wrapping import Lines
+from dumptui.tui.cell_formats.wrapping import Lines
 
 RULE = "│ "
 """Drawn before each row of a labelled passage, so that its end is visible without colour."""

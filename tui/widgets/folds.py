@@ -10,7 +10,7 @@ from typing import NamedTuple
 from textual.cache import LRUCache
 from textual.strip import Strip
 
-from dumptui.core.wrapping import Lines
+from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.widgets.block import RULE, Block, Hit, Passage, Row
 
 SHORT = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dumptui.tui.output import number
+from dumptui.tui.cell_formats.tables import number
 
 BARS = "▁▂▃▄▅▆▇█"
 Range = tuple[float, float]
