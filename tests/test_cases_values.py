@@ -19,7 +19,7 @@ from dumptui.core.step.field_survey import survey
 from dumptui.core.tables import steps, tokens
 from dumptui.core.text import visible
 from dumptui.tui.cell_formats.tables import to_csv, to_json, to_table
-from dumptui.tui.copying import copyable
+from dumptui.tui.terminal.clipboard import copyable
 from tests.reading import ELSEWHERE, documents, elsewhere, field, groups, read, samples, step_row, values
 from tests.writer import Layout, Truth, sample, write_step
 

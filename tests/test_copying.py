@@ -22,9 +22,9 @@ from dumptui.core.errors import DumpError
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.types import Record
 from dumptui.tui.command_line import command_line, quoted
-from dumptui.tui.copying import CHUNK, LIMIT, clipboard_sequence, copyable, fits
 from dumptui.tui.exporting import folder_for, in_folder, to_markdown, write_new
 from dumptui.tui.sheets import table_sheet
+from dumptui.tui.terminal.clipboard import CHUNK, LIMIT, clipboard_sequence, copyable, fits
 
 UMASK = os.umask(0)
 os.umask(UMASK)

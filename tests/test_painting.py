@@ -12,8 +12,8 @@ from rich.style import Style
 from textual.app import ComposeResult
 from textual.strip import Strip
 
-from dumptui.tui.painting import Changes, Row, Rows, Shown, Spans
-from dumptui.tui.terminal import TerminalApp
+from dumptui.tui.terminal.diff_painting import Changes, Row, Rows, Shown, Spans
+from dumptui.tui.terminal.terminal_app import TerminalApp
 from dumptui.tui.widgets.fields import Column
 from dumptui.tui.widgets.table import Table
 from tests.screen import until_shown

@@ -12,7 +12,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.app import DumpTui
 from dumptui.tui.hues import DEFAULT_PAIR, HUES, kept_hues
-from dumptui.tui.themes import OWN_COLOURS, THEME, begin_with_theme
+from dumptui.tui.terminal.themes import OWN_COLOURS, THEME, begin_with_theme
 from tests.screen import Terminal, press, strips, until, until_shown
 from tests.test_desk import opened, pick
 

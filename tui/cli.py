@@ -344,7 +344,7 @@ def open_run(args: argparse.Namespace) -> Run | int:
         raise problem
     if args.print is not None:
         return wait_in_print(root, step_key(args))
-    from dumptui.tui.themes import begin_with_theme
+    from dumptui.tui.terminal.themes import begin_with_theme
 
     app = WaitingApp(root, step_key(args))
     begin_with_theme(app)
@@ -376,8 +376,8 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
 
     os.environ.setdefault("TEXTUAL_FPS", FPS)
     from dumptui.tui.app import DumpTui
-    from dumptui.tui.defects import last_words
-    from dumptui.tui.themes import begin_with_theme
+    from dumptui.tui.terminal.defects import last_words
+    from dumptui.tui.terminal.themes import begin_with_theme
 
     state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, args.follow, args.bell, state)

@@ -16,7 +16,7 @@ from textual.widgets import ContentSwitcher
 from dumptui.core.errors import DumpError
 from dumptui.core.text import clip, visible
 from dumptui.tui.place import Place, current_place
-from dumptui.tui.themes import keep_theme
+from dumptui.tui.terminal.themes import keep_theme
 from dumptui.tui.widgets.keys import Entry
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Desk(ContentSwitcher):
 
     def copy(self, name: str, text: str) -> None:
         """To the clipboard; to a file what is longer than terminals take."""
-        from dumptui.tui.copying import HINTS, copyable, fits, multiplexer
+        from dumptui.tui.terminal.clipboard import HINTS, copyable, fits, multiplexer
 
         text = copyable(text)
         if not fits(text):

@@ -18,7 +18,7 @@ from dumptui.tui.live import POLL, Live, is_newer
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import count
 from dumptui.tui.reader import Reader
-from dumptui.tui.terminal import TerminalApp
+from dumptui.tui.terminal.terminal_app import TerminalApp
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table import Table
 from dumptui.tui.widgets.wait import WaitLine

@@ -17,7 +17,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.text import visible
 from dumptui.tui.live import POLL
 from dumptui.tui.step_lines import wait
-from dumptui.tui.terminal import TerminalApp
+from dumptui.tui.terminal.terminal_app import TerminalApp
 
 
 def is_worth_waiting(error: DumpError) -> bool:

@@ -29,9 +29,9 @@ from textual.worker import WorkerFailed
 from dumptui import __version__
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.text import visible
-from dumptui.tui.keystrokes import TypedApp
+from dumptui.tui.terminal.key_queue import TypedApp
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SAID_SECONDS = 15.0
 """How long a defect that has no place on the screen is said; the same one is not said again meanwhile."""
 

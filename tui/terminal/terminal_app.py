@@ -16,11 +16,11 @@ from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dumptui.tui.copying import clipboard_sequence
-from dumptui.tui.defects import DefectApp
-from dumptui.tui.driver import TerminalDriver
-from dumptui.tui.painting import Painter, Rows, Shown
-from dumptui.tui.themes import ON_BLACK
+from dumptui.tui.terminal.clipboard import clipboard_sequence
+from dumptui.tui.terminal.defects import DefectApp
+from dumptui.tui.terminal.diff_painting import Painter, Rows, Shown
+from dumptui.tui.terminal.driver import TerminalDriver
+from dumptui.tui.terminal.themes import ON_BLACK
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 CATCH_UP_SECONDS = 0.1
