@@ -24,12 +24,12 @@ from dumptui.tui import recent, step_reader, work
 from dumptui.tui.app import DumpTui
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.panes.tokens import TokensPane
-from dumptui.tui.widgets.heatmap import Heatmap
-from dumptui.tui.widgets.keys import KeyLine
+from dumptui.tui.widgets.heatmap.heatmap import Heatmap
+from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.plot import Plot
-from dumptui.tui.widgets.table import Table
-from dumptui.tui.widgets.tabs import TabLine
+from dumptui.tui.widgets.plot.plot import Plot
+from dumptui.tui.widgets.tab_bar import TabLine
+from dumptui.tui.widgets.table.table import Table
 from tests.screen import lines, press, tab, text, until, until_shown
 from tests.writer import sample, write_step
 

@@ -14,7 +14,7 @@ from textual.widgets import OptionList
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 from tests.everywhere import everywhere
 from tests.screen import strips
 from tests.test_scales import brightness

@@ -18,7 +18,7 @@ from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.steps_side import StepsSide
 from dumptui.tui.panes.tokens import TokensPane
 from dumptui.tui.terminal.defects import Defect, defect_of
-from dumptui.tui.widgets.scatter import Scatter
+from dumptui.tui.widgets.plot.scatter import Scatter
 from tests.screen import press, tab, text, until, until_shown
 from tests.test_app import opened
 

@@ -21,7 +21,7 @@ from dumptui.core.store.state import State
 from dumptui.tui.app import DumpTui
 from dumptui.tui.place import Place
 from dumptui.tui.terminal.clipboard import copyable
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 from tests.screen import lines, press, run, text, until, until_shown
 from tests.writer import sample, write_step
 

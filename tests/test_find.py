@@ -13,7 +13,7 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.hits import HitsScreen
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 from tests.screen import Terminal, foreign, press, until, until_shown
 from tests.test_app import NARROW, TINY, choose, column, go, opened, under_cursor
 from tests.writer import sample, write_step

@@ -9,7 +9,7 @@ import pytest
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 from tests.screen import press, still, tab, text, until, until_shown
 
 GOLDENS = Path(__file__).parent / "goldens"

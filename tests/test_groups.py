@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.group_members import Group, mean_passes, ranked
 from dumptui.core.tables.pass_at_k import is_binary, pass_at, pass_rates
-from dumptui.tui.widgets.strip import BARS, reward_strip
+from dumptui.tui.widgets.reward_strip import BARS, reward_strip
 from tests.reading import groups, read, samples
 from tests.screen import press, tab, text, until, until_shown
 from tests.test_app import choose, go, opened, under_cursor

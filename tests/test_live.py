@@ -26,7 +26,7 @@ from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.tui.app import DumpTui
 from dumptui.tui.live import data_line
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 from tests.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown
 from tests.writer import Layout, sample, write_step
 

@@ -14,8 +14,8 @@ from dumptui.core.step.step import Step
 from dumptui.core.tables.packing import Load, imbalance, left_out, loads, worst_imbalance
 from dumptui.core.tables.steps import batch
 from dumptui.tui.packed import left_out_text, micro_text, shards_text
-from dumptui.tui.widgets.bars import axis, bars
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.plot.histogram import axis, bars
+from dumptui.tui.widgets.table.table import Table
 from tests.reading import read, samples
 from tests.screen import text, until, until_shown
 from tests.test_app import choose, go, opened, under_cursor

@@ -14,8 +14,8 @@ from textual.strip import Strip
 
 from dumptui.tui.terminal.diff_painting import Changes, Row, Rows, Shown, Spans
 from dumptui.tui.terminal.terminal_app import TerminalApp
-from dumptui.tui.widgets.fields import Column
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.layout import Column
+from dumptui.tui.widgets.table.table import Table
 from tests.screen import until_shown
 
 WIDTH, HEIGHT = 12, 3

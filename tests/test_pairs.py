@@ -15,8 +15,8 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.sample import diff as module
 from dumptui.core.sample.comparison import compare, compare_words, pair, side, words_in
 from dumptui.core.sample.diff import Difference, Stretch, difference
-from dumptui.tui.widgets.beside import Beside
-from dumptui.tui.widgets.facing import Row, hunks, lay_out, wrap
+from dumptui.tui.widgets.diff.diff_view import Beside
+from dumptui.tui.widgets.diff.hunks import Row, hunks, lay_out, wrap
 from tests.reading import read
 from tests.screen import lines, press, tab, text, until, until_shown
 from tests.test_app import choose, go, opened

@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 
 from dumptui.core.run.run import StepKey
 from dumptui.tui.stats import stat_line
-from dumptui.tui.widgets.scatter import Kind, Point, Scatter
+from dumptui.tui.widgets.plot.scatter import Kind, Point, Scatter
 from tests.reading import groups, read, step_row
 from tests.screen import lines, press, text, until, until_shown
 from tests.test_app import click, go, opened, under_cursor

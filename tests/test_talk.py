@@ -18,8 +18,8 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.facts import FactsScreen
 from dumptui.tui.talk import Talks
-from dumptui.tui.widgets.blocks import Blocks
-from dumptui.tui.widgets.heatmap import Heatmap
+from dumptui.tui.widgets.blocks.blocks import Blocks
+from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from tests.reading import read
 from tests.screen import Terminal, foreign, press, run, tab, text, until, until_shown
 from tests.writer import sample, write_step

@@ -12,10 +12,10 @@ from textual.app import App, ComposeResult
 
 from dumptui.core.text import cell_width
 from dumptui.tui.cell_formats.wrapping import Lines
-from dumptui.tui.widgets.block import Block, Passage
-from dumptui.tui.widgets.blocks import Blocks
-from dumptui.tui.widgets.folds import SHORT, SPARE, Folds
-from dumptui.tui.widgets.sought import find
+from dumptui.tui.widgets.blocks.block import Block, Passage
+from dumptui.tui.widgets.blocks.blocks import Blocks
+from dumptui.tui.widgets.blocks.folding import SHORT, SPARE, Folds
+from dumptui.tui.widgets.blocks.search import find
 from tests.screen import lines, press, text, until, until_shown
 
 

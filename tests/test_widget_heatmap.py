@@ -10,10 +10,10 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 
-from dumptui.tui.hues import PAIRS, Hue, Hues
-from dumptui.tui.widgets.flow import Flow, wrap
-from dumptui.tui.widgets.heatmap import Heatmap
-from dumptui.tui.widgets.looks import MASKED, MISSING, PROMPT, SHADES, TRAINED, looks
+from dumptui.tui.widgets.heatmap.heatmap import Heatmap
+from dumptui.tui.widgets.heatmap.hues import PAIRS, Hue, Hues
+from dumptui.tui.widgets.heatmap.styles import MASKED, MISSING, PROMPT, SHADES, TRAINED, looks
+from dumptui.tui.widgets.heatmap.token_flow import Flow, wrap
 
 HOSTILE = [
     "[/]",

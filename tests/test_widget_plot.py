@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from dumptui.tui.widgets.axes import format_ends, format_number, scale, spanned
-from dumptui.tui.widgets.canvas import figure_class, thin, window
-from dumptui.tui.widgets.plot import Band, Plot, Series
+from dumptui.tui.widgets.plot.axes import format_ends, format_number, scale, spanned
+from dumptui.tui.widgets.plot.canvas import figure_class, thin, window
+from dumptui.tui.widgets.plot.plot import Band, Plot, Series
 
 NAN, INF = float("nan"), float("inf")
 
@@ -232,7 +232,7 @@ def test_the_version_of_plotext_is_pinned() -> None:
 
 
 def test_plotext_is_not_imported_before_there_is_something_to_draw() -> None:
-    program = "import sys, dumptui.tui.widgets.plot; sys.exit('plotext' in sys.modules)"
+    program = "import sys, dumptui.tui.widgets.plot.plot; sys.exit('plotext' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

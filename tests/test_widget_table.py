@@ -8,8 +8,8 @@ from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 from textual.message import Message
 
-from dumptui.tui.widgets.fields import GAP, GUTTER, Column, lay_out
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.layout import GAP, GUTTER, Column, lay_out
+from dumptui.tui.widgets.table.table import Table
 
 COLUMNS = [
     Column("sample", "sample", 6),

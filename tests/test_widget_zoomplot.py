@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown, MouseScrollUp
 
-from dumptui.tui.widgets.axes import Range, moved, zoomed
-from dumptui.tui.widgets.plot import Plot, Series
-from dumptui.tui.widgets.zoomplot import ZoomPlot
+from dumptui.tui.widgets.plot.axes import Range, moved, zoomed
+from dumptui.tui.widgets.plot.plot import Plot, Series
+from dumptui.tui.widgets.plot.zoom_plot import ZoomPlot
 
 
 class ZoomApp(App[None]):

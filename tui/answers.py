@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dumptui.core.tables.group_members import Group
     from dumptui.core.tables.packing import LeftOut, Load
     from dumptui.core.types import Record
-    from dumptui.tui.widgets.flow import Flow
+    from dumptui.tui.widgets.heatmap.token_flow import Flow
 
 
 @dataclass

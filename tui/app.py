@@ -24,10 +24,10 @@ from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved
 from dumptui.tui.place import current_place
 from dumptui.tui.sample_app import SAMPLE_PANES
-from dumptui.tui.widgets.keys import KeyLine
+from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.tabs import TabLine
-from dumptui.tui.widgets.wait import WaitLine
+from dumptui.tui.widgets.progress_line import WaitLine
+from dumptui.tui.widgets.tab_bar import TabLine
 
 # The other panes are imported after the first paint, and so are handled by name: with `on` their classes would be
 # needed here.
@@ -79,7 +79,7 @@ def import_panes() -> None:
     import dumptui.tui.panes.pair
     import dumptui.tui.panes.tokens
     import dumptui.tui.work  # noqa: F401
-    from dumptui.tui.widgets.canvas import figure_class
+    from dumptui.tui.widgets.plot.canvas import figure_class
 
     figure_class()  # brings plotext
 

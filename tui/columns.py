@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import number
-from dumptui.tui.widgets.fields import Column
+from dumptui.tui.widgets.table.layout import Column
 
 Write = Callable[[object], str]
 

@@ -12,9 +12,9 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from dumptui.core.run.run import Run
-from dumptui.tui.dialog import Dialog
 from dumptui.tui.place import sample_label
 from dumptui.tui.sheets import Sheet
+from dumptui.tui.widgets.dialogs.choices import Dialog
 
 
 def command_line(run: Run, sheet: Sheet, reward_key: str | None) -> str:

@@ -17,7 +17,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.text import clip, visible
 from dumptui.tui.place import Place, current_place
 from dumptui.tui.terminal.themes import keep_theme
-from dumptui.tui.widgets.keys import Entry
+from dumptui.tui.widgets.key_bar import Entry
 
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
@@ -131,7 +131,7 @@ class Desk(ContentSwitcher):
     # Copying ---------------------------------------------------------------------------------------------------
 
     def action_copy(self) -> None:
-        from dumptui.tui.dialog import Choose
+        from dumptui.tui.widgets.dialogs.choices import Choose
 
         if (sheet := self._sheet()) is None:
             return
@@ -176,8 +176,8 @@ class Desk(ContentSwitcher):
     # Files -----------------------------------------------------------------------------------------------------
 
     def action_export(self) -> None:
-        from dumptui.tui.dialog import Choose
         from dumptui.tui.exporting import FORMS, LABELS
+        from dumptui.tui.widgets.dialogs.choices import Choose
 
         if (sheet := self._sheet()) is None:
             return

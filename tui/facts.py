@@ -20,13 +20,13 @@ from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.text import cell_width, visible
 from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.desk import SHEET_KEYS, Desk
-from dumptui.tui.dialog import Dialog
 from dumptui.tui.lane import Lane
 from dumptui.tui.place import sample_label
 from dumptui.tui.sheets import Sheet
-from dumptui.tui.widgets.block import Block, Passage
-from dumptui.tui.widgets.blocks import Blocks
-from dumptui.tui.widgets.keys import KeyLine
+from dumptui.tui.widgets.blocks.block import Block, Passage
+from dumptui.tui.widgets.blocks.blocks import Blocks
+from dumptui.tui.widgets.dialogs.choices import Dialog
+from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
 
 NAMES = 26

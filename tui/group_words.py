@@ -13,7 +13,7 @@ from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.panes.samples import count
-from dumptui.tui.widgets.strip import reward_strip
+from dumptui.tui.widgets.reward_strip import reward_strip
 
 OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
 """The columns that cover only part of a group where a sample has no reward."""

@@ -17,11 +17,11 @@ from textual.strip import Strip
 
 from dumptui.core.text import cell_width
 from dumptui.tui.cell_formats.wrapping import Lines
-from dumptui.tui.dialog import Dialog
-from dumptui.tui.widgets.block import Block, Passage
-from dumptui.tui.widgets.blocks import Blocks
+from dumptui.tui.widgets.blocks.block import Block, Passage
+from dumptui.tui.widgets.blocks.blocks import Blocks
+from dumptui.tui.widgets.dialogs.choices import Dialog
 from dumptui.tui.widgets.focus import MOVING
-from dumptui.tui.widgets.keys import KeyLine
+from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
 
 KEYS = 10

@@ -12,12 +12,12 @@ from textual.containers import Vertical
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
-from dumptui.tui.dialog import Dialog
 from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.panes.samples import count
-from dumptui.tui.widgets.fields import Column
+from dumptui.tui.widgets.dialogs.choices import Dialog
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.layout import Column
+from dumptui.tui.widgets.table.table import Table
 
 COLUMNS = [
     Column("step", "step", 8),

@@ -36,8 +36,8 @@ class PairApp(SampleApp):
 
     def action_compare(self) -> None:
         """Ask with which sample to compare the one under the cursor: others of its group, or those beside it."""
-        from dumptui.tui.dialog import Choose
         from dumptui.tui.partners import choice_text, first_choice
+        from dumptui.tui.widgets.dialogs.choices import Choose
 
         compared = self.pair.compared if self.pane == "pair" else None
         left = self.rollout.current if compared is None else compared.left

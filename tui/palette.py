@@ -45,7 +45,7 @@ class Places(Provider):
             yield Entry(f"Pane: {label}", partial(self.dumptui.action_pane, name), PANE_HELP)
 
     def _hues(self) -> Iterator[Entry]:
-        from dumptui.tui.hues import PAIRS, meaning
+        from dumptui.tui.widgets.heatmap.hues import PAIRS, meaning
 
         for pair in PAIRS:
             yield Entry(f"Hues: {pair}", partial(self.dumptui.tokens.choose_hues, pair), meaning(pair))

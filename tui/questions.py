@@ -14,11 +14,11 @@ from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.arrangement import LABELS, Arrangement
-from dumptui.tui.ask import Ask
-from dumptui.tui.dialog import Choose, ChooseMore, Pick
 from dumptui.tui.memory import FIELDS
 from dumptui.tui.panes.samples import count
 from dumptui.tui.thread import aside
+from dumptui.tui.widgets.dialogs.choices import Choose, ChooseMore, Pick
+from dumptui.tui.widgets.dialogs.prompt import Ask
 
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample

@@ -20,8 +20,8 @@ from dumptui.tui.panes.samples import count
 from dumptui.tui.reader import Reader
 from dumptui.tui.terminal.terminal_app import TerminalApp
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
-from dumptui.tui.widgets.wait import WaitLine
+from dumptui.tui.widgets.progress_line import WaitLine
+from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

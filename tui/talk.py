@@ -20,7 +20,7 @@ from dumptui.core.step.step import Step
 from dumptui.core.text import visible
 from dumptui.core.vocabulary import Vocabulary
 from dumptui.tui.cell_formats.wrapping import Lines
-from dumptui.tui.widgets.block import Block, Passage
+from dumptui.tui.widgets.blocks.block import Block, Passage
 
 KINDS = {"user": "second", "prompt": "second", "assistant": "first", "tool": "third", "function": "third"}
 FOLDED = ("system", "developer", "tool", "function", MASKED)

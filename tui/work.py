@@ -50,8 +50,8 @@ from dumptui.tui.scan import Scan
 from dumptui.tui.step_reader import StepReader
 from dumptui.tui.talk import Talk, Talks
 from dumptui.tui.thread import Abandoned, Thread
-from dumptui.tui.widgets.flow import Flow
-from dumptui.tui.widgets.frame import FINE_MARK, MARK
+from dumptui.tui.widgets.heatmap.token_flow import Flow
+from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK
 
 MOMENT = 0.05  # seconds that a search may keep the next question waiting
 SHORTEST_FOLD = 16  # tokens; the shortest run, written out, takes some lines

@@ -24,9 +24,9 @@ from dumptui.tui.columns import Field
 from dumptui.tui.packed import cp_text, left_out_text, micro_text, shards_text, summary
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, sample_records, sample_style
 from dumptui.tui.sheets import Sheet, table_sheet
-from dumptui.tui.widgets.bars import Bars
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.plot.histogram import Bars
+from dumptui.tui.widgets.table.table import Table
 
 FIRST = "advantages"  # the column to look at first
 PACKING = ("#packing-shards", "#packing-micro", "#packing-left-out")

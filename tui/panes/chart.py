@@ -13,10 +13,10 @@ from textual.containers import Vertical
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.sample.view import MASKED, MISSING, PROMPT, SampleView
 from dumptui.core.text import visible
-from dumptui.tui.widgets.frame import FINE_MARK, MARK, Band
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.plot import Series
-from dumptui.tui.widgets.zoomplot import ZoomPlot
+from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK, Band
+from dumptui.tui.widgets.plot.plot import Series
+from dumptui.tui.widgets.plot.zoom_plot import ZoomPlot
 
 KIND_BANDS = {PROMPT: "prompt", MASKED: "masked", MISSING: "missing"}
 CLOSEST = 8.0  # tokens across: fewer are no picture

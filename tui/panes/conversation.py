@@ -14,7 +14,7 @@ from textual.message import Message
 from dumptui.core.text import visible
 from dumptui.tui import columns
 from dumptui.tui.talk import Talk
-from dumptui.tui.widgets.blocks import Blocks
+from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.line import Line
 
 

@@ -15,13 +15,13 @@ from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
-from dumptui.tui.dialog import ChooseMore
 from dumptui.tui.group_words import facts, group_cells, group_label, group_record, title
 from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, prompt_text, sample_records, sample_style
 from dumptui.tui.sheets import Sheet, table_sheet
+from dumptui.tui.widgets.dialogs.choices import ChooseMore
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.strip import finite_range
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.reward_strip import finite_range
+from dumptui.tui.widgets.table.table import Table
 
 
 class GroupsPane(Horizontal):

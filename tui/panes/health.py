@@ -18,7 +18,7 @@ from dumptui.tui import columns
 from dumptui.tui.panes.samples import count
 from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 
 NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 STYLES = {"error": "bad", "warning": "warn", "info": "dim"}

@@ -24,7 +24,7 @@ from dumptui.tui.panes.samples import SampleChosen
 from dumptui.tui.partners import Partner
 from dumptui.tui.place import sample_label
 from dumptui.tui.sheets import Sheet
-from dumptui.tui.widgets.beside import Beside
+from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.line import Line
 
 # What is told of the tokens where two samples part, and under which name.

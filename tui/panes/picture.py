@@ -35,7 +35,7 @@ class Picture(Vertical):
         yield Line(id="picture-point")
 
     async def fill(self) -> None:
-        from dumptui.tui.widgets.scatter import Scatter
+        from dumptui.tui.widgets.plot.scatter import Scatter
 
         self.scatter = Scatter(id="scatter")
         await self.mount(self.scatter)
@@ -44,7 +44,7 @@ class Picture(Vertical):
         """`records` are the rows of the step's samples as the screen has them, `order` has the positions of those to
         show, `current` is under the cursor of the table.
         """
-        from dumptui.tui.widgets.scatter import Kind, Point
+        from dumptui.tui.widgets.plot.scatter import Kind, Point
 
         self._records = records
         rewards = {at: value for one in loaded.ranked for at, value in zip(one.members, one.rewards, strict=True)}

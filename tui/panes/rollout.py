@@ -16,7 +16,6 @@ from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
-from dumptui.tui.ask import Ask
 from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.hits import HitsScreen
 from dumptui.tui.memory import Memory
@@ -33,7 +32,8 @@ from dumptui.tui.questions import (
     reward_names,
 )
 from dumptui.tui.sheets import Sheet, table_sheet
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.dialogs.prompt import Ask
+from dumptui.tui.widgets.table.table import Table
 
 
 class RolloutPane(Horizontal):

@@ -34,7 +34,7 @@ from dumptui.tui.panes.samples import (
 )
 from dumptui.tui.stats import stat_line
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
     from dumptui.core.query.text_search import Hit

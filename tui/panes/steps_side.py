@@ -16,7 +16,7 @@ from dumptui.core.tables.alarms import PART, alarms, marked, partial_columns
 from dumptui.core.types import Record
 from dumptui.tui import columns
 from dumptui.tui.panes.trend import Trend
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 
 
 class StepsSide(Vertical):

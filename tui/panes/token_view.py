@@ -15,15 +15,15 @@ from dumptui.core.sample.view import SampleView
 from dumptui.core.text import visible
 from dumptui.tui import scales
 from dumptui.tui.answers import Opened, Surveyed
-from dumptui.tui.hues import DEFAULT_PAIR, kept_hues
 from dumptui.tui.panes.chart import TokenChart
 from dumptui.tui.scales import Floats, Range
 from dumptui.tui.token_text import absence, by_interest, statistic_text, title, token_line, worst_text
 from dumptui.tui.walk import Search, Walk
-from dumptui.tui.widgets.flow import Flow
-from dumptui.tui.widgets.heatmap import Heatmap
+from dumptui.tui.widgets.heatmap.heatmap import Heatmap
+from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, kept_hues
+from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.plot import Plot
+from dumptui.tui.widgets.plot.plot import Plot
 
 SCALES = ("step", "sample", "window")
 

@@ -7,14 +7,14 @@ from textual.binding import Binding
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
 from dumptui.tui.answers import Hits
-from dumptui.tui.ask import Ask
-from dumptui.tui.dialog import Choose
-from dumptui.tui.hues import PAIRS, keep_hues, meaning
 from dumptui.tui.panes.samples import SampleChosen
 from dumptui.tui.panes.token_view import SCALES, TokenView
 from dumptui.tui.questions import TOKENS_HINT, ask_pattern
 from dumptui.tui.token_text import by_interest, choice_text
-from dumptui.tui.widgets.zoomplot import PAN, STEP
+from dumptui.tui.widgets.dialogs.choices import Choose
+from dumptui.tui.widgets.dialogs.prompt import Ask
+from dumptui.tui.widgets.heatmap.hues import PAIRS, keep_hues, meaning
+from dumptui.tui.widgets.plot.zoom_plot import PAN, STEP
 
 NO_SECOND = "no second statistic"
 

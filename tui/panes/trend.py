@@ -17,7 +17,7 @@ from dumptui.tui.widgets.line import Line
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
     from dumptui.core.types import Record
-    from dumptui.tui.widgets.plot import Plot, Series
+    from dumptui.tui.widgets.plot.plot import Plot, Series
 
 TRENDS = (
     "mean_abs_lp_diff",
@@ -50,7 +50,7 @@ class Trend(Vertical):
         yield Line(id="trend-title")
 
     async def fill(self) -> None:
-        from dumptui.tui.widgets.plot import Plot
+        from dumptui.tui.widgets.plot.plot import Plot
 
         self._plot = Plot(id="trend")
         await self.mount(self._plot)
@@ -77,7 +77,7 @@ class Trend(Vertical):
 def series_of(label: str, keys: Sequence[StepKey], values: Sequence[object]) -> Series:
     import numpy as np
 
-    from dumptui.tui.widgets.plot import Series
+    from dumptui.tui.widgets.plot.plot import Series
 
     x = np.array([key.step for key in keys], np.float64)
     y = [value if isinstance(value, (int, float)) else np.nan for value in values]

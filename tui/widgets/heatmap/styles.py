@@ -9,7 +9,7 @@ import numpy.typing as npt
 from rich.style import Style
 from textual.color import Color
 
-from dumptui.tui.hues import Hue, Hues
+from dumptui.tui.widgets.heatmap.hues import Hue, Hues
 
 Looks = npt.NDArray[np.int8]
 KINDS = PROMPT, TRAINED, MASKED, MISSING = range(4)

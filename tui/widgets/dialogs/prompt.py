@@ -15,8 +15,8 @@ from textual.widgets import Input
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
-from dumptui.tui.dialog import Dialog
 from dumptui.tui.terminal.key_queue import TypedApp
+from dumptui.tui.widgets.dialogs.choices import Dialog
 from dumptui.tui.widgets.line import Line
 
 Check = Callable[[str], Awaitable[str]]

@@ -18,13 +18,13 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from dumptui.core.text import centred
-from dumptui.tui.ask import Ask
 from dumptui.tui.thread import aside
-from dumptui.tui.widgets.block import Block, Row
-from dumptui.tui.widgets.block_look import INDENT, BlockLook
-from dumptui.tui.widgets.folds import CUT, FOLDED, FULL, Folds
-from dumptui.tui.widgets.sought import Sought, find, pattern_of
-from dumptui.tui.widgets.wheel import Wheel
+from dumptui.tui.widgets.blocks.block import Block, Row
+from dumptui.tui.widgets.blocks.folding import CUT, FOLDED, FULL, Folds
+from dumptui.tui.widgets.blocks.renderer import INDENT, BlockLook
+from dumptui.tui.widgets.blocks.search import Sought, find, pattern_of
+from dumptui.tui.widgets.dialogs.prompt import Ask
+from dumptui.tui.widgets.line_scroll import Wheel
 
 SEARCH_HINT = "ignores case; leave empty to clear"
 

@@ -19,8 +19,8 @@ from textual.strip import Strip
 from dumptui.core.sample.comparison import Comparison
 from dumptui.core.sample.diff import Stretch
 from dumptui.core.text import centred, clip
-from dumptui.tui.widgets.facing import NOTHING, Row, lay_out
-from dumptui.tui.widgets.wheel import Wheel
+from dumptui.tui.widgets.diff.hunks import NOTHING, Row, lay_out
+from dumptui.tui.widgets.line_scroll import Wheel
 
 WIDE = 90  # cells from which the texts are shown side by side
 CHUNK = 1500  # rows laid out at a time: all rows of 100,000 items take 0.1 s

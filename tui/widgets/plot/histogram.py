@@ -10,8 +10,8 @@ from rich.text import Text
 from textual.widget import Widget
 
 from dumptui.core.text import visible
-from dumptui.tui.widgets.axes import format_ends
-from dumptui.tui.widgets.frame import Piece, arrange
+from dumptui.tui.widgets.plot.axes import format_ends
+from dumptui.tui.widgets.plot.frame import Piece, arrange
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 

@@ -18,8 +18,8 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip, visible
-from dumptui.tui.widgets.fields import GUTTER, Column, Field, fit, lay_out
-from dumptui.tui.widgets.wheel import Wheel
+from dumptui.tui.widgets.line_scroll import Wheel
+from dumptui.tui.widgets.table.layout import GUTTER, Column, Field, fit, lay_out
 
 
 @dataclass

@@ -12,8 +12,8 @@ from rich.style import Style
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width
-from dumptui.tui.widgets.axes import DOTS_X, Range, View, scale, spanned, y_labels
-from dumptui.tui.widgets.canvas import Canvas, Series
+from dumptui.tui.widgets.plot.axes import DOTS_X, Range, View, scale, spanned, y_labels
+from dumptui.tui.widgets.plot.canvas import Canvas, Series
 
 BAND_GLYPHS = {"prompt": "▒", "masked": "░", "missing": "╱"}
 MARK, FINE_MARK = "│", "┊"

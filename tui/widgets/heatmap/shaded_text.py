@@ -19,9 +19,8 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip
-from dumptui.tui import hues
-from dumptui.tui.widgets.flow import MISSING_SIGN, Flow
-from dumptui.tui.widgets.looks import (
+from dumptui.tui.widgets.heatmap import hues
+from dumptui.tui.widgets.heatmap.styles import (
     COMPONENTS,
     LOOK_MASKED,
     LOOK_MISSING,
@@ -34,7 +33,8 @@ from dumptui.tui.widgets.looks import (
     looks,
     shade_styles,
 )
-from dumptui.tui.widgets.wheel import Wheel
+from dumptui.tui.widgets.heatmap.token_flow import MISSING_SIGN, Flow
+from dumptui.tui.widgets.line_scroll import Wheel
 
 UNSEEN = 80  # cells per line before the widget was first on screen
 

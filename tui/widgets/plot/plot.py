@@ -17,9 +17,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from dumptui.core.text import cell_width, centred, visible
-from dumptui.tui.widgets.axes import Range, View, format_ends, format_number
-from dumptui.tui.widgets.canvas import Series, figure_class, rasterise
-from dumptui.tui.widgets.frame import (
+from dumptui.tui.widgets.plot.axes import Range, View, format_ends, format_number
+from dumptui.tui.widgets.plot.canvas import Series, figure_class, rasterise
+from dumptui.tui.widgets.plot.frame import (
     BAND_GLYPHS,
     Band,
     Frame,

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dumptui.tui.widgets.axes import DOTS_X, DOTS_Y, Floats, Range, View, scale
+from dumptui.tui.widgets.plot.axes import DOTS_X, DOTS_Y, Floats, Range, View, scale
 
 Ints = npt.NDArray[np.intp]
 

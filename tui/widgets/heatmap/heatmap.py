@@ -9,7 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from dumptui.tui.widgets.shaded import ShadedText
+from dumptui.tui.widgets.heatmap.shaded_text import ShadedText
 
 
 class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):

@@ -8,8 +8,8 @@ from rich.style import Style
 from textual import events
 from textual.strip import Strip
 
-from dumptui.tui.widgets.axes import Range, View, moved, zoomed
-from dumptui.tui.widgets.plot import Plot
+from dumptui.tui.widgets.plot.axes import Range, View, moved, zoomed
+from dumptui.tui.widgets.plot.plot import Plot
 
 STEP = 2.0  # how much a key, and
 WHEEL_STEP = 1.4  # a notch of the wheel zooms

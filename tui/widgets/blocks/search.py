@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dumptui.core.text import visible
-from dumptui.tui.widgets.block import Block, Hit
+from dumptui.tui.widgets.blocks.block import Block, Hit
 
 
 class Sought:

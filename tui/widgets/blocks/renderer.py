@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, clip
-from dumptui.tui.widgets.block import RULE, Block, Row
+from dumptui.tui.widgets.blocks.block import RULE, Block, Row
 
 INDENT = 2
 """Cells before a row; the first one marks the current block."""

@@ -15,11 +15,11 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from dumptui.tui.widgets.axes import DOTS_X, DOTS_Y, scale
-from dumptui.tui.widgets.canvas import Series
 from dumptui.tui.widgets.focus import Focus
-from dumptui.tui.widgets.frame import Frame
-from dumptui.tui.widgets.plot import Plot
+from dumptui.tui.widgets.plot.axes import DOTS_X, DOTS_Y, scale
+from dumptui.tui.widgets.plot.canvas import Series
+from dumptui.tui.widgets.plot.frame import Frame
+from dumptui.tui.widgets.plot.plot import Plot
 
 REVERSE = Style(reverse=True)
 

@@ -11,7 +11,7 @@ from textual.cache import LRUCache
 from textual.strip import Strip
 
 from dumptui.tui.cell_formats.wrapping import Lines
-from dumptui.tui.widgets.block import RULE, Block, Hit, Passage, Row
+from dumptui.tui.widgets.blocks.block import RULE, Block, Hit, Passage, Row
 
 SHORT = 12
 """Rows shown of a folded passage; a passage with up to SPARE rows more is not folded."""
