@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.text import cell_width
-from dumptui.tui import columns
+from dumptui.tui.presentation import columns
 
 cells = st.none() | st.just("") | st.text("ab", max_size=3) | st.integers() | st.floats() | st.booleans()
 

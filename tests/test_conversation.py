@@ -20,7 +20,7 @@ from dumptui.core.sample.conversation import Conversation, open_sidecar, read_co
 from dumptui.core.sample.messages import Part, parts_of, pretty, split_blocks
 from dumptui.core.sample.turns import Where, join_texts
 from dumptui.core.vocabulary import Vocabulary
-from dumptui.tui.panes.samples import prompt_text
+from dumptui.tui.presentation.sample_rows import prompt_text
 from tests.reading import read
 from tests.screen import run
 from tests.writer import sample, write_step

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.types import Record
-from dumptui.tui.command_line import command_line, quoted
-from dumptui.tui.exporting import folder_for, in_folder, to_markdown, write_new
-from dumptui.tui.sheets import table_sheet
+from dumptui.tui.presentation.command_line import command_line, quoted
+from dumptui.tui.presentation.exports import folder_for, in_folder, to_markdown, write_new
+from dumptui.tui.presentation.sheets import table_sheet
 from dumptui.tui.terminal.clipboard import CHUNK, LIMIT, clipboard_sequence, copyable, fits
 
 UMASK = os.umask(0)

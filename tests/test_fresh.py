@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
-from dumptui.tui.sheets import Sheeted
+from dumptui.tui.presentation.sheets import Sheeted
 from tests.screen import DEADLINE, lines, press, text, until
 from tests.writer import Layout, sample, write_step
 

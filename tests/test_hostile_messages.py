@@ -22,8 +22,8 @@ from dumptui.core.sample.messages import count_calls
 from dumptui.core.sample.reconstruction import Said, as_messages
 from dumptui.core.text import visible
 from dumptui.tui.cell_formats.tables import to_json
-from dumptui.tui.panes.samples import prompt_text
-from dumptui.tui.talk import Talks
+from dumptui.tui.presentation.conversation import Talks
+from dumptui.tui.presentation.sample_rows import prompt_text
 from tests.reading import read, samples
 from tests.writer import sample, write_step
 

@@ -17,7 +17,7 @@ from dumptui.core.sample.generation import lifecycle_facts
 from dumptui.core.telemetry.lifecycle import Lifecycle, Span, paired, read_lifecycle
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.text import visible
-from dumptui.tui.lane import Lane
+from dumptui.tui.presentation.timeline import Lane
 from tests.screen import run, text, until_shown
 from tests.test_app import go, opened
 from tests.test_telemetry import HOURS, MIDNIGHT, append, document, logged

@@ -15,7 +15,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.view import view_sample
 from dumptui.core.step.distribution import distributions
 from dumptui.core.step.field_survey import survey
-from dumptui.tui.headline import headline
+from dumptui.tui.presentation.headline import headline
 from tests.reading import groups, read, samples, step_row
 from tests.screen import run, text, until_shown
 from tests.test_app import choose, column, go, opened, under_cursor
@@ -135,7 +135,7 @@ async def test_such_samples_are_marked_and_come_first_by_divergence(tmp_path: Pa
 
 def test_a_placeholder_is_marked_by_its_size(tmp_path: Path) -> None:
     from dumptui.core.tables.alarms import sample_cells
-    from dumptui.tui import columns
+    from dumptui.tui.presentation import columns
 
     dump(tmp_path, [-9999.0, -1.0, -1.0, -1.0])
     record: dict[str, Any] = {**samples(read(tmp_path))[0], "label": 0}

@@ -13,7 +13,7 @@ from dumptui.core.step.distribution import distributions
 from dumptui.core.step.step import Step
 from dumptui.core.tables.packing import Load, imbalance, left_out, loads, worst_imbalance
 from dumptui.core.tables.steps import batch
-from dumptui.tui.packed import left_out_text, micro_text, shards_text
+from dumptui.tui.presentation.packing import left_out_text, micro_text, shards_text
 from dumptui.tui.widgets.plot.histogram import axis, bars
 from dumptui.tui.widgets.table.table import Table
 from tests.reading import read, samples

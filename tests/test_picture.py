@@ -8,7 +8,7 @@ from pathlib import Path
 from textual.app import App, ComposeResult
 
 from dumptui.core.run.run import StepKey
-from dumptui.tui.stats import stat_line
+from dumptui.tui.presentation.step_line import stat_line
 from dumptui.tui.widgets.plot.scatter import Kind, Point, Scatter
 from tests.reading import groups, read, step_row
 from tests.screen import lines, press, text, until, until_shown

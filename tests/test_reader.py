@@ -24,8 +24,8 @@ from dumptui.core.tables import steps
 from dumptui.core.telemetry import telemetry
 from dumptui.tui import step_reader, work
 from dumptui.tui.answers import Broken, Failed, Found, Loaded, Opened, Packed, Progress, Summary, Surveyed
+from dumptui.tui.presentation.conversation import Talk
 from dumptui.tui.reader import Reader
-from dumptui.tui.talk import Talk
 from tests.screen import DEADLINE, ROOT
 from tests.writer import Layout, sample, write_step
 

@@ -12,7 +12,7 @@ from rich.color import Color as RichColor
 from rich.style import Style
 from textual.color import Color, Lab, rgb_to_lab
 
-from dumptui.tui.scales import Range, is_diverging, shades, span_text
+from dumptui.tui.presentation.shading import Range, is_diverging, shades, span_text
 from dumptui.tui.widgets.heatmap import hues
 from dumptui.tui.widgets.heatmap.styles import shade_styles
 

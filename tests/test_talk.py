@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.facts import FactsScreen
-from dumptui.tui.talk import Talks
+from dumptui.tui.presentation.conversation import Talks
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from tests.reading import read

@@ -10,7 +10,7 @@ import pytest
 from dumptui.core.formats.weight_versions import version_range
 from dumptui.core.sample.generation import call_facts
 from dumptui.core.sample.view import view_sample
-from dumptui.tui.token_text import title
+from dumptui.tui.presentation.tokens import title
 from tests.reading import read, samples
 from tests.writer import sample, write_step
 

@@ -21,8 +21,8 @@ from dumptui.tui.finder import Finder
 from dumptui.tui.memory import Memory
 from dumptui.tui.pair_app import PairApp
 from dumptui.tui.panes.rollout import RolloutPane
-from dumptui.tui.panes.samples import SampleChosen, SampleMoved
 from dumptui.tui.place import current_place
+from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved
 from dumptui.tui.sample_app import SAMPLE_PANES
 from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from dumptui.core.types import Record
-from dumptui.tui import columns
+from dumptui.tui.presentation import columns
 
 # The labels on screen of columns of the samples table, which a filter accepts beside the names of the columns.
 LABELS = {field.label: field.key for field in columns.SAMPLES if field.key not in ("label", "shown_reward", "flags")}

@@ -22,7 +22,7 @@ from dumptui.tui.widgets.key_bar import Entry
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
     from dumptui.tui.app import DumpTui
-    from dumptui.tui.sheets import Sheet
+    from dumptui.tui.presentation.sheets import Sheet
 
 # What a key of the desk needs is imported by it: together it would keep the first screen waiting for 0.1 s.
 
@@ -104,7 +104,7 @@ class Desk(ContentSwitcher):
         self.notify(visible(text), severity="warning" if problem else "information", markup=False)
 
     def _sheet(self) -> Sheet | None:
-        from dumptui.tui.sheets import sheet_of
+        from dumptui.tui.presentation.sheets import sheet_of
 
         sheet = sheet_of(self.dumptui)
         if sheet is None:
@@ -176,7 +176,7 @@ class Desk(ContentSwitcher):
     # Files -----------------------------------------------------------------------------------------------------
 
     def action_export(self) -> None:
-        from dumptui.tui.exporting import FORMS, LABELS
+        from dumptui.tui.presentation.exports import FORMS, LABELS
         from dumptui.tui.widgets.dialogs.choices import Choose
 
         if (sheet := self._sheet()) is None:
@@ -191,7 +191,7 @@ class Desk(ContentSwitcher):
     @work
     async def _save(self, stem: str, suffix: str, text: Callable[[], str], why: str = "") -> None:
         """Write a file, in the thread that reads: `text` may have to."""
-        from dumptui.tui.exporting import folder_for, in_folder, write_new
+        from dumptui.tui.presentation.exports import folder_for, in_folder, write_new
 
         def save() -> Path:
             return write_new(folder_for(self.dumptui.run_), stem, suffix, text())
@@ -206,12 +206,12 @@ class Desk(ContentSwitcher):
     # The command line ------------------------------------------------------------------------------------------
 
     def _command_line(self, sheet: Sheet) -> str:
-        from dumptui.tui.command_line import command_line
+        from dumptui.tui.presentation.command_line import command_line
 
         return command_line(self.dumptui.run_, sheet, self.dumptui.reader.reward_key)
 
     def action_command(self) -> None:
-        from dumptui.tui.command_line import CommandLine
+        from dumptui.tui.presentation.command_line import CommandLine
 
         if (sheet := self._sheet()) is None:
             return

@@ -12,7 +12,7 @@ from rich.text import Text
 from dumptui.core.tables.alarms import alarms
 from dumptui.core.telemetry.logs import LATEST
 from dumptui.core.text import visible
-from dumptui.tui.panes.samples import count
+from dumptui.tui.presentation.sample_rows import count
 
 if TYPE_CHECKING:
     from dumptui.core.live import Look

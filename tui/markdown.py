@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from dumptui.tui.cell_formats.wrapping import Lines
-from dumptui.tui.talk import Talk
+from dumptui.tui.presentation.conversation import Talk
 
 LONGEST = 50_000
 """Characters of the longest text that is drawn; a longer one would take over a second."""

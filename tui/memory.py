@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dumptui.core.store.state import State
-from dumptui.tui import columns
+from dumptui.tui.presentation import columns
 
 MOST = 50  # texts in each history
 FIELDS = {"samples": columns.SAMPLES, "steps": columns.STEPS}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dumptui.core.tables.group_members import Group
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui import columns
+from dumptui.tui.presentation import columns
 
 
 class Partner(NamedTuple):

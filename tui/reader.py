@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dumptui.core.store.summaries import Summaries
     from dumptui.core.vocabulary import Vocabulary
     from dumptui.tui.answers import Loaded
-    from dumptui.tui.talk import Talk
+    from dumptui.tui.presentation.conversation import Talk
     from dumptui.tui.work import Work
 
 READING = 0.5  # seconds between two samples of somebody who goes through them

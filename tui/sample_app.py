@@ -9,7 +9,7 @@ from textual.binding import Binding
 
 from dumptui.core.text import visible
 from dumptui.tui.answers import Hits, Opened, Surveyed, Unopened
-from dumptui.tui.panes.samples import place
+from dumptui.tui.presentation.sample_rows import place
 from dumptui.tui.steps import StepsApp
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.token_view import TokenView
     from dumptui.tui.panes.tokens import TokensPane
     from dumptui.tui.place import Place
-    from dumptui.tui.talk import Talk
+    from dumptui.tui.presentation.conversation import Talk
 
 SAMPLE_PANES = ("tokens", "conversation")
 """The panes that show one sample."""

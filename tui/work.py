@@ -46,9 +46,9 @@ from dumptui.tui.answers import (
 )
 from dumptui.tui.facts import read_facts
 from dumptui.tui.markdown import draw
+from dumptui.tui.presentation.conversation import Talk, Talks
 from dumptui.tui.scan import Scan
 from dumptui.tui.step_reader import StepReader
-from dumptui.tui.talk import Talk, Talks
 from dumptui.tui.thread import Abandoned, Thread
 from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
 from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import cell
-from dumptui.tui.columns import DIVERGENCE, STEPS, Field, cells
+from dumptui.tui.presentation.columns import DIVERGENCE, STEPS, Field, cells
 
 SIGN = "!"
 """Stands before the number of a bad step, and before each of its values that is beyond its limit."""

@@ -12,8 +12,8 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from dumptui.core.text import visible
-from dumptui.tui import columns
-from dumptui.tui.talk import Talk
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.conversation import Talk
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.line import Line
 

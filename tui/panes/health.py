@@ -14,9 +14,9 @@ from textual.message import Message
 from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui import columns
-from dumptui.tui.panes.samples import count
-from dumptui.tui.sheets import Sheet, table_sheet
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.sample_rows import count
+from dumptui.tui.presentation.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
 

@@ -13,7 +13,6 @@ from textual.message import Message
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.types import Record
-from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.finder import Finder, Searched
@@ -21,6 +20,8 @@ from dumptui.tui.hits import HitsScreen
 from dumptui.tui.memory import Memory
 from dumptui.tui.panes.samples_side import SamplesSide
 from dumptui.tui.panes.steps_side import StepsSide
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.sheets import Sheet, table_sheet
 from dumptui.tui.questions import (
     ask_filter,
     ask_pattern,
@@ -31,7 +32,6 @@ from dumptui.tui.questions import (
     read_step,
     reward_names,
 )
-from dumptui.tui.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.dialogs.prompt import Ask
 from dumptui.tui.widgets.table.table import Table
 

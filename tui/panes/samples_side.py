@@ -17,12 +17,12 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import SIGN, alarms, sample_cells
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui import columns
 from dumptui.tui.answers import Loaded
 from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.finder import Searched
 from dumptui.tui.panes.picture import Picture
-from dumptui.tui.panes.samples import (
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.sample_rows import (
     SampleChosen,
     count,
     count_line,
@@ -32,7 +32,7 @@ from dumptui.tui.panes.samples import (
     sample_records,
     sample_style,
 )
-from dumptui.tui.stats import stat_line
+from dumptui.tui.presentation.step_line import stat_line
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
 

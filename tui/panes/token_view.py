@@ -13,11 +13,11 @@ from textual.reactive import var
 
 from dumptui.core.sample.view import SampleView
 from dumptui.core.text import visible
-from dumptui.tui import scales
 from dumptui.tui.answers import Opened, Surveyed
 from dumptui.tui.panes.chart import TokenChart
-from dumptui.tui.scales import Floats, Range
-from dumptui.tui.token_text import absence, by_interest, statistic_text, title, token_line, worst_text
+from dumptui.tui.presentation import shading
+from dumptui.tui.presentation.shading import Floats, Range
+from dumptui.tui.presentation.tokens import absence, by_interest, statistic_text, title, token_line, worst_text
 from dumptui.tui.walk import Search, Walk
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, kept_hues
@@ -219,8 +219,8 @@ class TokenView(Vertical):
         out = np.full(len(view.texts), np.nan)
         if (field := view.fields.get(name)) is not None:
             start = view.sample.prompt_length
-            out[start:] = scales.shades(name, field.values, span)[: len(out) - start]
-        return out, scales.is_diverging(name, span or (0.0, 0.0))
+            out[start:] = shading.shades(name, field.values, span)[: len(out) - start]
+        return out, shading.is_diverging(name, span or (0.0, 0.0))
 
     def _span(self) -> tuple[Range | None, str]:
         """What the shades span, and its name; until the step's is known, it is the sample's."""
@@ -244,7 +244,9 @@ class TokenView(Vertical):
             text.append(visible(absence(self.view, self.statistic)), "bold")
         text.append_text(statistic_text(self.view, name))
         if (field := self.view.fields.get(name)) is not None and field.usable:
-            text.append(f" · scale of the {said} {scales.span_text(name, span)} ").append_text(self.heat.scale_legend())
+            text.append(f" · scale of the {said} {shading.span_text(name, span)} ").append_text(
+                self.heat.scale_legend()
+            )
             text.append(worst_text(self.view, name, self.view.worst(name, 3).tolist()))
             text.append(" · ").append_text(self.heat.kind_legend())
         self.query_one("#tokens-shade", Line).say(text)

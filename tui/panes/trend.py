@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.tui import columns
+from dumptui.tui.presentation import columns
 from dumptui.tui.widgets.line import Line
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from dumptui.tui.columns import Shown
+from dumptui.tui.presentation.columns import Shown
 
 Answer = TypeVar("Answer")
 

@@ -12,7 +12,7 @@ from textual.message import Message
 
 from dumptui.core.formats.media import named
 from dumptui.core.text import visible
-from dumptui.tui import columns
+from dumptui.tui.presentation import columns
 
 if TYPE_CHECKING:
     from dumptui.core.step.step import Step

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from dumptui.core.run.run import Run
 from dumptui.tui.place import sample_label
-from dumptui.tui.sheets import Sheet
+from dumptui.tui.presentation.sheets import Sheet
 from dumptui.tui.widgets.dialogs.choices import Dialog
 
 

@@ -11,9 +11,9 @@ from dumptui.core.formats.weight_versions import version_range, version_text
 from dumptui.core.sample.view import SampleField, SampleView
 from dumptui.core.text import clip, visible
 from dumptui.core.vocabulary import CONTINUES
-from dumptui.tui import columns
 from dumptui.tui.cell_formats.tables import number, ratio_number
-from dumptui.tui.scales import SIGNED
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.shading import SIGNED
 
 LABELS = {
     "lp_diff": "Δ",

@@ -11,7 +11,7 @@ from dumptui.core.tables import steps
 from dumptui.core.tables.packing import LeftOut, Load, imbalance, worst_imbalance
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.panes.samples import count
+from dumptui.tui.presentation.sample_rows import count
 
 FEW = 4  # shards whose tokens are listed one by one
 NAMED = 8  # samples that are listed by name

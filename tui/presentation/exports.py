@@ -13,7 +13,7 @@ from dumptui.core.run.run import Run
 from dumptui.core.store.xdg import inside
 from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import cell, columns, to_csv, to_json
-from dumptui.tui.sheets import Sheet
+from dumptui.tui.presentation.sheets import Sheet
 
 FOLDER = 48  # characters of a folder in a message
 MARKUP = re.compile(r"([\\`*\[\]<>|~&#])")  # what Markdown would obey; an underscore within a word it leaves alone

@@ -8,7 +8,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.tables.alarms import PART, SIGN, partial_columns
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.columns import fixed
+from dumptui.tui.presentation.columns import fixed
 
 
 def headline(run: Run, key: StepKey, row: Record | None) -> Text:

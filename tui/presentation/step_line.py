@@ -8,7 +8,7 @@ from rich.text import Text
 
 from dumptui.core.tables.alarms import PART, partial_columns
 from dumptui.core.types import Record
-from dumptui.tui.columns import fixed, percent
+from dumptui.tui.presentation.columns import fixed, percent
 
 GAP = " "  # one blank, since seven figures have to fit in 70 cells beside the steps on a screen of 120
 
