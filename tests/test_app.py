@@ -22,8 +22,8 @@ from dumptui.core.step import step as step_module
 from dumptui.core.store.summaries import Summaries
 from dumptui.tui import recent, step_reader, work
 from dumptui.tui.app import DumpTui
-from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.panes.tokens import TokensPane
+from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from textual.message import Message
 
-from dumptui.tui.keymap import all_classes, import_all
+from dumptui.tui.session.keymap import all_classes, import_all
 from tests.screen import ROOT, Terminal
 
 HEAVY = """

@@ -12,8 +12,8 @@ import pytest
 
 from dumptui.core.store.state import State, state_folder
 from dumptui.tui.bookmarks import bookmarks
-from dumptui.tui.memory import Memory
-from dumptui.tui.place import Place
+from dumptui.tui.session.location import Place
+from dumptui.tui.session.preferences import Memory
 
 
 @pytest.fixture(autouse=True)

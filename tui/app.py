@@ -18,12 +18,12 @@ from dumptui.core.text import visible
 from dumptui.tui.answers import Found, Loaded, Packed
 from dumptui.tui.desk import Desk
 from dumptui.tui.finder import Finder
-from dumptui.tui.memory import Memory
 from dumptui.tui.pair_app import PairApp
 from dumptui.tui.panes.rollout import RolloutPane
-from dumptui.tui.place import current_place
 from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved
 from dumptui.tui.sample_app import SAMPLE_PANES
+from dumptui.tui.session.location import current_place
+from dumptui.tui.session.preferences import Memory
 from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.progress_line import WaitLine
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.health import HealthPane
     from dumptui.tui.panes.pair import PairPane
     from dumptui.tui.panes.tokens import TokensPane
-    from dumptui.tui.place import Place
+    from dumptui.tui.session.location import Place
 
     Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
 

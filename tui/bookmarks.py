@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from dumptui.core.store.state import State
 from dumptui.core.text import visible
-from dumptui.tui.place import Place
+from dumptui.tui.session.location import Place
 from dumptui.tui.widgets.dialogs.choices import Dialog, Listing
 from dumptui.tui.widgets.dialogs.prompt import Entry
 

@@ -177,8 +177,8 @@ def leave_what_hangs(code: int) -> None:
 
 
 def print_keys(args: argparse.Namespace) -> int:
-    from dumptui.tui import keymap
     from dumptui.tui.printing import write
+    from dumptui.tui.session import keymap
 
     rows = keymap.rows()
     return write(args, rows, {"rows": rows})

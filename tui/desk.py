@@ -15,7 +15,7 @@ from textual.widgets import ContentSwitcher
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import clip, visible
-from dumptui.tui.place import Place, current_place
+from dumptui.tui.session.location import Place, current_place
 from dumptui.tui.terminal.themes import keep_theme
 from dumptui.tui.widgets.key_bar import Entry
 
@@ -118,7 +118,7 @@ class Desk(ContentSwitcher):
         self._take_keymap()
 
     def _take_keymap(self) -> None:
-        from dumptui.tui.keymap import clashes, keys_file, read_keymap
+        from dumptui.tui.session.keymap import clashes, keys_file, read_keymap
 
         keymap, problems = read_keymap(keys_file())
         if keymap:

@@ -20,9 +20,9 @@ from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.text import cell_width, visible
 from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.desk import SHEET_KEYS, Desk
-from dumptui.tui.place import sample_label
 from dumptui.tui.presentation.sheets import Sheet
 from dumptui.tui.presentation.timeline import Lane
+from dumptui.tui.session.location import sample_label
 from dumptui.tui.widgets.blocks.block import Block, Passage
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.dialogs.choices import Dialog

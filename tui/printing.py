@@ -110,7 +110,7 @@ def check_reward_key(request: Request, rows: Iterable[Record]) -> None:
 def print_samples(request: Request) -> int:
     key, rows = chosen_table(request)
     if request.args.where is not None:
-        from dumptui.tui.arrangement import Arrangement
+        from dumptui.tui.session.sample_order import Arrangement
 
         rows = [rows[position] for position in Arrangement(where=request.args.where).select(rows)]
     return write(request.args, rows, {**key._asdict(), "rows": rows})

@@ -12,10 +12,10 @@ from dumptui.core.process.resources import need_polars
 from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.arrangement import LABELS, Arrangement
-from dumptui.tui.memory import FIELDS
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import count
+from dumptui.tui.session.preferences import FIELDS
+from dumptui.tui.session.sample_order import LABELS, Arrangement
 from dumptui.tui.thread import aside
 from dumptui.tui.widgets.dialogs.choices import Choose, ChooseMore, Pick
 from dumptui.tui.widgets.dialogs.prompt import Ask

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.token_view import TokenView
     from dumptui.tui.panes.tokens import TokensPane
-    from dumptui.tui.place import Place
     from dumptui.tui.presentation.conversation import Talk
+    from dumptui.tui.session.location import Place
 
 SAMPLE_PANES = ("tokens", "conversation")
 """The panes that show one sample."""

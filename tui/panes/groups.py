@@ -13,7 +13,6 @@ from dumptui.core.tables.group_members import Group
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.answers import Loaded
-from dumptui.tui.arrangement import Arrangement
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.groups import facts, group_cells, group_label, group_record, title
 from dumptui.tui.presentation.sample_rows import (
@@ -25,6 +24,7 @@ from dumptui.tui.presentation.sample_rows import (
     sample_style,
 )
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.choices import ChooseMore
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.reward_strip import finite_range

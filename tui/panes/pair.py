@@ -20,10 +20,10 @@ from dumptui.core.text import clip, visible
 from dumptui.core.types import Record
 from dumptui.tui.answers import Compared
 from dumptui.tui.partners import Partner
-from dumptui.tui.place import sample_label
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.sheets import Sheet
+from dumptui.tui.session.location import sample_label
 from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.line import Line
 
