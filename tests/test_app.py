@@ -20,9 +20,9 @@ from textual.widgets import OptionList
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step import step as step_module
 from dumptui.core.store.summaries import Summaries
-from dumptui.tui import recent, step_reader, work
 from dumptui.tui.app import DumpTui
 from dumptui.tui.panes.tokens import TokensPane
+from dumptui.tui.reading import step_cache, step_reader, tasks
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from dumptui.tui.widgets.key_bar import KeyLine
@@ -436,7 +436,7 @@ async def test_nothing_is_cut_without_a_sign(shared: Path) -> None:
 
 
 def forget_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent.Recent, "get", lambda *_: None)
+    monkeypatch.setattr(step_cache.Recent, "get", lambda *_: None)
     monkeypatch.setattr(Summaries, "known", lambda *_: None)
 
 
@@ -518,7 +518,7 @@ async def test_a_defect_costs_the_step_or_the_sample(session: Session, monkeypat
         await until_shown(pilot, "step 1: can't be shown: LookupError: [bold]out of")
     await go(pilot, "down")
     await until_shown(pilot, "eval 0, 1 of 1", "20 samples in 10 groups")
-    monkeypatch.setattr(work, "view_sample", fail)
+    monkeypatch.setattr(tasks, "view_sample", fail)
     await go(pilot, "3")
     await until_shown(pilot, "the sample can't be shown", "[bold]")
     assert app.pane == "rollout"

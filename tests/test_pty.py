@@ -150,7 +150,7 @@ def test_a_terminal_that_takes_nothing_keeps_nobody_waiting(demo: Path, ends: bo
 
 HANG = """
 import time
-from dumptui.tui import step_reader
+from dumptui.tui.reading import step_reader
 step_reader.load = lambda *_: time.sleep(1000)
 """
 

@@ -22,10 +22,10 @@ from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables import steps
 from dumptui.core.telemetry import telemetry
-from dumptui.tui import step_reader, work
-from dumptui.tui.answers import Broken, Failed, Found, Loaded, Opened, Packed, Progress, Summary, Surveyed
 from dumptui.tui.presentation.conversation import Talk
-from dumptui.tui.reader import Reader
+from dumptui.tui.reading import step_reader, tasks
+from dumptui.tui.reading.messages import Broken, Failed, Found, Loaded, Opened, Packed, Progress, Summary, Surveyed
+from dumptui.tui.reading.reader import Reader
 from tests.screen import DEADLINE, ROOT
 from tests.writer import Layout, sample, write_step
 
@@ -180,7 +180,7 @@ def test_a_row_that_can_not_be_made_costs_that_row(tmp_path: Path, monkeypatch: 
 
 def test_what_ends_with_an_exception_in_the_background_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_step(tmp_path, 0, [sample(0)], Layout())
-    monkeypatch.setattr(work, "loads", fail)
+    monkeypatch.setattr(tasks, "loads", fail)
     with Posted(tmp_path) as posted:
         loaded = posted.step()
         posted.reader.pack(loaded)

@@ -13,9 +13,9 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.group_members import mean_passes, ranked
-from dumptui.tui.scan import Scan
-from dumptui.tui.step_reader import StepReader
-from dumptui.tui.thread import Thread
+from dumptui.tui.reading.reader_thread import Thread
+from dumptui.tui.reading.step_reader import StepReader
+from dumptui.tui.reading.summary_scan import Scan
 from tests.reading import groups, read, samples, step_row
 from tests.screen import run, until_shown
 from tests.test_app import go, opened

@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from dumptui.tui import thread as module
-from dumptui.tui.thread import Abandoned, Thread
+from dumptui.tui.reading import reader_thread as module
+from dumptui.tui.reading.reader_thread import Abandoned, Thread
 from tests.screen import DEADLINE
 
 

@@ -15,12 +15,12 @@ from textual.containers import Horizontal
 from dumptui.core.errors import DumpError
 from dumptui.core.store.state import State
 from dumptui.core.text import visible
-from dumptui.tui.answers import Found, Loaded, Packed
 from dumptui.tui.desk import Desk
-from dumptui.tui.finder import Finder
 from dumptui.tui.pair_app import PairApp
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved
+from dumptui.tui.reading.messages import Found, Loaded, Packed
+from dumptui.tui.reading.run_search import Finder
 from dumptui.tui.sample_app import SAMPLE_PANES
 from dumptui.tui.session.location import current_place
 from dumptui.tui.session.preferences import Memory
@@ -78,7 +78,7 @@ def import_panes() -> None:
     import dumptui.tui.panes.health
     import dumptui.tui.panes.pair
     import dumptui.tui.panes.tokens
-    import dumptui.tui.work  # noqa: F401
+    import dumptui.tui.reading.tasks  # noqa: F401
     from dumptui.tui.widgets.plot.canvas import figure_class
 
     figure_class()  # brings plotext

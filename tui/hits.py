@@ -12,8 +12,8 @@ from textual.containers import Vertical
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.text import visible
-from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.presentation.sample_rows import count
+from dumptui.tui.reading.run_search import Finder, Searched
 from dumptui.tui.widgets.dialogs.choices import Dialog
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.layout import Column

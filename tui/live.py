@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dumptui.core.live import Look
     from dumptui.core.run.run import StepKey
     from dumptui.core.types import Record
-    from dumptui.tui.answers import Grew
+    from dumptui.tui.reading.messages import Grew
 
 POLL = 2.0  # seconds between two looks at a live run
 SILENCE = 600.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.binding import Binding
 
-from dumptui.tui.answers import Compared
+from dumptui.tui.reading.messages import Compared
 from dumptui.tui.sample_app import SampleApp
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import count
+from dumptui.tui.reading.reader_thread import aside
 from dumptui.tui.session.preferences import FIELDS
 from dumptui.tui.session.sample_order import LABELS, Arrangement
-from dumptui.tui.thread import aside
 from dumptui.tui.widgets.dialogs.choices import Choose, ChooseMore, Pick
 from dumptui.tui.widgets.dialogs.prompt import Ask
 

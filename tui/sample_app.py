@@ -8,18 +8,18 @@ from textual import on
 from textual.binding import Binding
 
 from dumptui.core.text import visible
-from dumptui.tui.answers import Hits, Opened, Surveyed, Unopened
 from dumptui.tui.presentation.sample_rows import place
+from dumptui.tui.reading.messages import Hits, Opened, Surveyed, Unopened
 from dumptui.tui.steps import StepsApp
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
     from dumptui.tui.facts import Facts, FactsScreen
-    from dumptui.tui.markdown import Drawn
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.token_view import TokenView
     from dumptui.tui.panes.tokens import TokensPane
     from dumptui.tui.presentation.conversation import Talk
+    from dumptui.tui.reading.markdown import Drawn
     from dumptui.tui.session.location import Place
 
 SAMPLE_PANES = ("tokens", "conversation")

@@ -12,12 +12,12 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.text import visible
-from dumptui.tui.answers import Broken, Failed, Grew, Loaded, Progress, Summary, Unseen
 from dumptui.tui.live import POLL, Live, is_newer
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.presentation.headline import headline, window_title
 from dumptui.tui.presentation.sample_rows import count
-from dumptui.tui.reader import Reader
+from dumptui.tui.reading.messages import Broken, Failed, Grew, Loaded, Progress, Summary, Unseen
+from dumptui.tui.reading.reader import Reader
 from dumptui.tui.terminal.terminal_app import TerminalApp
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.progress_line import WaitLine

@@ -17,12 +17,12 @@ from dumptui.core.tables import steps
 from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.answers import Loaded, Packed
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.columns import Field
 from dumptui.tui.presentation.packing import cp_text, left_out_text, micro_text, shards_text, summary
 from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved, sample_records, sample_style
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.reading.messages import Loaded, Packed
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot.histogram import Bars

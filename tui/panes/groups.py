@@ -12,7 +12,6 @@ from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.answers import Loaded
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.groups import facts, group_cells, group_label, group_record, title
 from dumptui.tui.presentation.sample_rows import (
@@ -24,6 +23,7 @@ from dumptui.tui.presentation.sample_rows import (
     sample_style,
 )
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.reading.messages import Loaded
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.choices import ChooseMore
 from dumptui.tui.widgets.line import Line

@@ -18,11 +18,11 @@ from dumptui.core.sample.diff import Stretch
 from dumptui.core.sample.view import SampleView
 from dumptui.core.text import clip, visible
 from dumptui.core.types import Record
-from dumptui.tui.answers import Compared
 from dumptui.tui.partners import Partner
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.sheets import Sheet
+from dumptui.tui.reading.messages import Compared
 from dumptui.tui.session.location import sample_label
 from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.line import Line

@@ -17,7 +17,7 @@ from dumptui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from dumptui.core.types import Record
-    from dumptui.tui.answers import Loaded
+    from dumptui.tui.reading.messages import Loaded
 
 TRUNCATED, OTHER = 0, 1
 

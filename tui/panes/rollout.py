@@ -13,8 +13,6 @@ from textual.message import Message
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.types import Record
-from dumptui.tui.answers import Loaded
-from dumptui.tui.finder import Finder, Searched
 from dumptui.tui.hits import HitsScreen
 from dumptui.tui.panes.samples_side import SamplesSide
 from dumptui.tui.panes.steps_side import StepsSide
@@ -30,6 +28,8 @@ from dumptui.tui.questions import (
     read_step,
     reward_names,
 )
+from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.run_search import Finder, Searched
 from dumptui.tui.session.preferences import Memory
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.prompt import Ask

@@ -17,8 +17,6 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import SIGN, alarms, sample_cells
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.answers import Loaded
-from dumptui.tui.finder import Searched
 from dumptui.tui.panes.picture import Picture
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import (
@@ -32,6 +30,8 @@ from dumptui.tui.presentation.sample_rows import (
     sample_style,
 )
 from dumptui.tui.presentation.step_line import stat_line
+from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.run_search import Searched
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table

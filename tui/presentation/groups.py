@@ -10,9 +10,9 @@ from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group, mean_passes
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.answers import Loaded
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import count
+from dumptui.tui.reading.messages import Loaded
 from dumptui.tui.widgets.reward_strip import reward_strip
 
 OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")

@@ -17,7 +17,7 @@ from dumptui.tui.presentation import columns
 if TYPE_CHECKING:
     from dumptui.core.step.step import Step
     from dumptui.core.types import Record
-    from dumptui.tui.answers import Loaded
+    from dumptui.tui.reading.messages import Loaded
 
 NO_TRAIN = "no train"
 MANY = 16

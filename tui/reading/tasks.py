@@ -29,7 +29,10 @@ from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
-from dumptui.tui.answers import (
+from dumptui.tui.facts import read_facts
+from dumptui.tui.presentation.conversation import Talk, Talks
+from dumptui.tui.reading.markdown import draw
+from dumptui.tui.reading.messages import (
     Broken,
     Compared,
     Failed,
@@ -44,12 +47,9 @@ from dumptui.tui.answers import (
     Unopened,
     Unseen,
 )
-from dumptui.tui.facts import read_facts
-from dumptui.tui.markdown import draw
-from dumptui.tui.presentation.conversation import Talk, Talks
-from dumptui.tui.scan import Scan
-from dumptui.tui.step_reader import StepReader
-from dumptui.tui.thread import Abandoned, Thread
+from dumptui.tui.reading.reader_thread import Abandoned, Thread
+from dumptui.tui.reading.step_reader import StepReader
+from dumptui.tui.reading.summary_scan import Scan
 from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK
 

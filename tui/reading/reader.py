@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dumptui.tui.answers import Broken
-from dumptui.tui.thread import Thread
+from dumptui.tui.reading.messages import Broken
+from dumptui.tui.reading.reader_thread import Thread
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from dumptui.core.step.step import Step
     from dumptui.core.store.summaries import Summaries
     from dumptui.core.vocabulary import Vocabulary
-    from dumptui.tui.answers import Loaded
     from dumptui.tui.presentation.conversation import Talk
-    from dumptui.tui.work import Work
+    from dumptui.tui.reading.messages import Loaded
+    from dumptui.tui.reading.tasks import Work
 
 READING = 0.5  # seconds between two samples of somebody who goes through them
 
@@ -49,7 +49,7 @@ class Reader(Thread):
     @cached_property
     def _work(self) -> Work:
         """Of the thread alone: what reads takes 0.2 s to import, which the first screen must not wait for."""
-        from dumptui.tui.work import Work
+        from dumptui.tui.reading.tasks import Work
 
         return Work(self, self._summaries, self._post, self._workers, self._follow)
 

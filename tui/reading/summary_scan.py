@@ -15,9 +15,9 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.store.summaries import WORTH_WORKERS
 from dumptui.core.tables.step_summary import summarise
 from dumptui.core.types import Record
-from dumptui.tui.answers import Summary
-from dumptui.tui.step_reader import StepReader
-from dumptui.tui.thread import Abandoned, Thread
+from dumptui.tui.reading.messages import Summary
+from dumptui.tui.reading.reader_thread import Abandoned, Thread
+from dumptui.tui.reading.step_reader import StepReader
 
 
 class Scan:

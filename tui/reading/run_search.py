@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dumptui.core.errors import DumpError
-from dumptui.tui.thread import Abandoned
+from dumptui.tui.reading.reader_thread import Abandoned
 
 if TYPE_CHECKING:
     from dumptui.core.query.text_search import Hit, Passage
     from dumptui.core.run.run import StepKey
-    from dumptui.tui.reader import Reader
+    from dumptui.tui.reading.reader import Reader
 
 OFTEN = 0.1  # seconds between two messages of how far a search is
 

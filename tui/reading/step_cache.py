@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from dumptui.core.run.run import StepFiles, StepKey
 from dumptui.core.tables.step_summary import is_whole
-from dumptui.tui.answers import Loaded
+from dumptui.tui.reading.messages import Loaded
 
 
 class Recent:

@@ -13,9 +13,9 @@ from dumptui.core.tables import steps
 from dumptui.core.tables.group_members import ranked
 from dumptui.core.tables.step_summary import is_whole
 from dumptui.core.types import Record
-from dumptui.tui.answers import Loaded
-from dumptui.tui.recent import Recent
-from dumptui.tui.thread import Abandoned
+from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.reader_thread import Abandoned
+from dumptui.tui.reading.step_cache import Recent
 
 Report = Callable[[int, int], object]
 """Told how many bytes of how many are read."""
