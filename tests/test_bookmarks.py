@@ -9,7 +9,7 @@ from textual.widgets import OptionList
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
-from dumptui.tui.bookmarks import NAME, Bookmark, bookmarks, note_of, set_bookmark
+from dumptui.tui.screens.bookmarks import NAME, Bookmark, bookmarks, note_of, set_bookmark
 from dumptui.tui.session.location import Place
 from tests.screen import press, text, until, until_shown
 from tests.test_desk import opened

@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 
 from dumptui.core.run.run import StepKey
 from dumptui.tui.app import DumpTui
-from dumptui.tui.help import HelpScreen
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.panes.rollout import RolloutPane
 from dumptui.tui.panes.steps_side import StepsSide
 from dumptui.tui.panes.tokens import TokensPane
+from dumptui.tui.screens.help import HelpScreen
 from dumptui.tui.terminal.defects import Defect, defect_of
 from dumptui.tui.widgets.plot.scatter import Scatter
 from tests.screen import press, tab, text, until, until_shown

@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
-from dumptui.tui.hits import HitsScreen
+from dumptui.tui.screens.run_search import HitsScreen
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
 from tests.screen import Terminal, foreign, press, until, until_shown

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dumptui.core.store.state import State, state_folder
-from dumptui.tui.bookmarks import bookmarks
+from dumptui.tui.screens.bookmarks import bookmarks
 from dumptui.tui.session.location import Place
 from dumptui.tui.session.preferences import Memory
 

@@ -16,8 +16,8 @@ from textual.pilot import Pilot
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app import DumpTui
-from dumptui.tui.facts import FactsScreen
 from dumptui.tui.presentation.conversation import Talks
+from dumptui.tui.screens.facts import FactsScreen
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from tests.reading import read

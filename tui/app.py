@@ -425,6 +425,6 @@ class DumpTui(PairApp):
         yield from (one for one in super().get_system_commands(screen) if one.title in ("Theme", "Screenshot"))
 
     def action_help(self) -> None:
-        from dumptui.tui.help import HelpScreen
+        from dumptui.tui.screens.help import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))

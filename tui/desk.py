@@ -248,7 +248,7 @@ class Desk(ContentSwitcher):
             self.dumptui.state.put(VISIT, place.to_json())
 
     def action_bookmark(self) -> None:
-        from dumptui.tui.bookmarks import Note, note_of, set_bookmark
+        from dumptui.tui.screens.bookmarks import Note, note_of, set_bookmark
 
         state, place = self.dumptui.state, current_place(self.dumptui)
 
@@ -261,7 +261,7 @@ class Desk(ContentSwitcher):
         self.app.push_screen(Note(place, note_of(state, place)), noted)
 
     def action_bookmarks(self) -> None:
-        from dumptui.tui.bookmarks import Bookmarks
+        from dumptui.tui.screens.bookmarks import Bookmarks
 
         def chosen(place: Place | None) -> None:
             if place is not None:

@@ -10,7 +10,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from dumptui.core.text import visible
-from dumptui.tui.help import words_of
+from dumptui.tui.screens.help import words_of
 
 if TYPE_CHECKING:
     from dumptui.tui.app import DumpTui
@@ -51,7 +51,7 @@ class Places(Provider):
             yield Entry(f"Hues: {pair}", partial(self.dumptui.tokens.choose_hues, pair), meaning(pair))
 
     def _bookmarks(self) -> Iterator[Entry]:
-        from dumptui.tui.bookmarks import bookmarks
+        from dumptui.tui.screens.bookmarks import bookmarks
 
         for mark in bookmarks(self.dumptui.state):
             yield Entry(visible(f"Bookmark: {mark.note or mark.place}"), partial(self.dumptui.go, mark.place))

@@ -14,12 +14,12 @@ from dumptui.tui.steps import StepsApp
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
-    from dumptui.tui.facts import Facts, FactsScreen
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.token_view import TokenView
     from dumptui.tui.panes.tokens import TokensPane
     from dumptui.tui.presentation.conversation import Talk
     from dumptui.tui.reading.markdown import Drawn
+    from dumptui.tui.screens.facts import Facts, FactsScreen
     from dumptui.tui.session.location import Place
 
 SAMPLE_PANES = ("tokens", "conversation")
@@ -208,7 +208,7 @@ class SampleApp(StepsApp):
                 self.facts_screen.show(event)
 
     def _open_facts(self, facts: Facts) -> None:
-        from dumptui.tui.facts import FactsScreen
+        from dumptui.tui.screens.facts import FactsScreen
 
         self.facts_screen = FactsScreen(facts)
         self.push_screen(self.facts_screen, lambda _: self._facts_left(facts.key, facts.sample.position))

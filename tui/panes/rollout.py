@@ -13,12 +13,13 @@ from textual.message import Message
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.types import Record
-from dumptui.tui.hits import HitsScreen
 from dumptui.tui.panes.samples_side import SamplesSide
 from dumptui.tui.panes.steps_side import StepsSide
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
-from dumptui.tui.questions import (
+from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.run_search import Finder, Searched
+from dumptui.tui.screens.questions import (
     ask_filter,
     ask_pattern,
     ask_step,
@@ -28,8 +29,7 @@ from dumptui.tui.questions import (
     read_step,
     reward_names,
 )
-from dumptui.tui.reading.messages import Loaded
-from dumptui.tui.reading.run_search import Finder, Searched
+from dumptui.tui.screens.run_search import HitsScreen
 from dumptui.tui.session.preferences import Memory
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.prompt import Ask

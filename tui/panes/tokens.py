@@ -9,8 +9,8 @@ from dumptui.core.text import visible
 from dumptui.tui.panes.token_view import SCALES, TokenView
 from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.tokens import by_interest, choice_text
-from dumptui.tui.questions import TOKENS_HINT, ask_pattern
 from dumptui.tui.reading.messages import Hits
+from dumptui.tui.screens.questions import TOKENS_HINT, ask_pattern
 from dumptui.tui.widgets.dialogs.choices import Choose
 from dumptui.tui.widgets.dialogs.prompt import Ask
 from dumptui.tui.widgets.heatmap.hues import PAIRS, keep_hues, meaning

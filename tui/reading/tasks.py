@@ -29,7 +29,6 @@ from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
-from dumptui.tui.facts import read_facts
 from dumptui.tui.presentation.conversation import Talk, Talks
 from dumptui.tui.reading.markdown import draw
 from dumptui.tui.reading.messages import (
@@ -50,6 +49,7 @@ from dumptui.tui.reading.messages import (
 from dumptui.tui.reading.reader_thread import Abandoned, Thread
 from dumptui.tui.reading.step_reader import StepReader
 from dumptui.tui.reading.summary_scan import Scan
+from dumptui.tui.screens.facts import read_facts
 from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK
 
