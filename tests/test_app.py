@@ -21,7 +21,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step import step as step_module
 from dumptui.core.store.summaries import Summaries
 from dumptui.tui.app import DumpTui
-from dumptui.tui.panes.tokens import TokensPane
+from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.reading import step_cache, step_reader, tasks
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap

@@ -13,9 +13,9 @@ from dumptui.core.run.run import StepKey
 from dumptui.tui.app import DumpTui
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.groups import GroupsPane
-from dumptui.tui.panes.rollout import RolloutPane
-from dumptui.tui.panes.steps_side import StepsSide
-from dumptui.tui.panes.tokens import TokensPane
+from dumptui.tui.panes.rollout.pane import RolloutPane
+from dumptui.tui.panes.rollout.steps_table import StepsSide
+from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.screens.help import HelpScreen
 from dumptui.tui.terminal.defects import Defect, defect_of
 from dumptui.tui.widgets.plot.scatter import Scatter

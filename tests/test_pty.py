@@ -81,7 +81,7 @@ def send(number: signal.Signals) -> Callable[[Terminal], None]:
 
 
 CRASH = """
-from dumptui.tui.panes.rollout import RolloutPane
+from dumptui.tui.panes.rollout.pane import RolloutPane
 def action_trend(self):
     raise LookupError("\\x1b]0;owned\\x07[/red]")
 RolloutPane.action_trend = action_trend

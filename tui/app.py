@@ -17,7 +17,7 @@ from dumptui.core.store.state import State
 from dumptui.core.text import visible
 from dumptui.tui.desk import Desk
 from dumptui.tui.pair_app import PairApp
-from dumptui.tui.panes.rollout import RolloutPane
+from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved
 from dumptui.tui.reading.messages import Found, Loaded, Packed
 from dumptui.tui.reading.run_search import Finder
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from dumptui.core.run.run import Run, StepKey
     from dumptui.core.store.summaries import Summaries
     from dumptui.tui.panes.batch import BatchPane
+    from dumptui.tui.panes.comparison import PairPane
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.groups import GroupsPane
     from dumptui.tui.panes.health import HealthPane
-    from dumptui.tui.panes.pair import PairPane
-    from dumptui.tui.panes.tokens import TokensPane
+    from dumptui.tui.panes.tokens.pane import TokensPane
     from dumptui.tui.session.location import Place
 
     Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
@@ -73,11 +73,11 @@ def actions() -> type[Provider]:
 
 def import_panes() -> None:
     import dumptui.tui.panes.batch
+    import dumptui.tui.panes.comparison
     import dumptui.tui.panes.conversation
     import dumptui.tui.panes.groups
     import dumptui.tui.panes.health
-    import dumptui.tui.panes.pair
-    import dumptui.tui.panes.tokens
+    import dumptui.tui.panes.tokens.pane
     import dumptui.tui.reading.tasks  # noqa: F401
     from dumptui.tui.widgets.plot.canvas import figure_class
 
@@ -170,11 +170,11 @@ class DumpTui(PairApp):
         """Bring what the first screen does without: the other panes, the plots and the reader."""
         await asyncio.wrap_future(self.reader.submit(import_panes))  # 0.3 s, in which the screen can be drawn
         from dumptui.tui.panes.batch import BatchPane
+        from dumptui.tui.panes.comparison import PairPane
         from dumptui.tui.panes.conversation import ConversationPane
         from dumptui.tui.panes.groups import GroupsPane
         from dumptui.tui.panes.health import HealthPane
-        from dumptui.tui.panes.pair import PairPane
-        from dumptui.tui.panes.tokens import TokensPane
+        from dumptui.tui.panes.tokens.pane import TokensPane
 
         self.batch, self.tokens, self.talk = BatchPane(), TokensPane(), ConversationPane()
         self.health, self.groups, self.pair = HealthPane(), GroupsPane(), PairPane()

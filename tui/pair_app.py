@@ -11,9 +11,9 @@ from dumptui.tui.reading.messages import Compared
 from dumptui.tui.sample_app import SampleApp
 
 if TYPE_CHECKING:
+    from dumptui.tui.panes.comparison import PairPane
     from dumptui.tui.panes.groups import GroupsPane
-    from dumptui.tui.panes.pair import PairPane
-    from dumptui.tui.partners import Partner
+    from dumptui.tui.panes.partners import Partner
 
 
 class PairApp(SampleApp):
@@ -36,7 +36,7 @@ class PairApp(SampleApp):
 
     def action_compare(self) -> None:
         """Ask with which sample to compare the one under the cursor: others of its group, or those beside it."""
-        from dumptui.tui.partners import choice_text, first_choice
+        from dumptui.tui.panes.partners import choice_text, first_choice
         from dumptui.tui.widgets.dialogs.choices import Choose
 
         compared = self.pair.compared if self.pane == "pair" else None
@@ -58,7 +58,7 @@ class PairApp(SampleApp):
         self.push_screen(dialog, answered)
 
     def _partners(self, left: int) -> list[Partner]:
-        from dumptui.tui.partners import partners
+        from dumptui.tui.panes.partners import partners
 
         return partners(self.groups.group_of(left), left, self.rollout.order)
 

@@ -15,8 +15,8 @@ from dumptui.tui.steps import StepsApp
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
     from dumptui.tui.panes.conversation import ConversationPane
-    from dumptui.tui.panes.token_view import TokenView
-    from dumptui.tui.panes.tokens import TokensPane
+    from dumptui.tui.panes.tokens.pane import TokensPane
+    from dumptui.tui.panes.tokens.view import TokenView
     from dumptui.tui.presentation.conversation import Talk
     from dumptui.tui.reading.markdown import Drawn
     from dumptui.tui.screens.facts import Facts, FactsScreen

@@ -6,7 +6,7 @@ from textual.binding import Binding
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
-from dumptui.tui.panes.token_view import SCALES, TokenView
+from dumptui.tui.panes.tokens.view import SCALES, TokenView
 from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.tokens import by_interest, choice_text
 from dumptui.tui.reading.messages import Hits

@@ -17,7 +17,7 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import SIGN, alarms, sample_cells
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.panes.picture import Picture
+from dumptui.tui.panes.rollout.reward_scatter import Picture
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import (
     SampleChosen,

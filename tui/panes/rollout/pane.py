@@ -13,8 +13,8 @@ from textual.message import Message
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.types import Record
-from dumptui.tui.panes.samples_side import SamplesSide
-from dumptui.tui.panes.steps_side import StepsSide
+from dumptui.tui.panes.rollout.samples_table import SamplesSide
+from dumptui.tui.panes.rollout.steps_table import StepsSide
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
 from dumptui.tui.reading.messages import Loaded

@@ -13,12 +13,12 @@ from textual.reactive import var
 
 from dumptui.core.sample.view import SampleView
 from dumptui.core.text import visible
-from dumptui.tui.panes.chart import TokenChart
+from dumptui.tui.panes.tokens.chart import TokenChart
+from dumptui.tui.panes.tokens.navigation import Search, Walk
 from dumptui.tui.presentation import shading
 from dumptui.tui.presentation.shading import Floats, Range
 from dumptui.tui.presentation.tokens import absence, by_interest, statistic_text, title, token_line, worst_text
 from dumptui.tui.reading.messages import Opened, Surveyed
-from dumptui.tui.walk import Search, Walk
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, kept_hues
 from dumptui.tui.widgets.heatmap.token_flow import Flow

@@ -18,7 +18,7 @@ from dumptui.core.sample.diff import Stretch
 from dumptui.core.sample.view import SampleView
 from dumptui.core.text import clip, visible
 from dumptui.core.types import Record
-from dumptui.tui.partners import Partner
+from dumptui.tui.panes.partners import Partner
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.sheets import Sheet

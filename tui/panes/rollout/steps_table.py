@@ -14,7 +14,7 @@ from textual.reactive import var
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import PART, alarms, marked, partial_columns
 from dumptui.core.types import Record
-from dumptui.tui.panes.trend import Trend
+from dumptui.tui.panes.rollout.trend import Trend
 from dumptui.tui.presentation import columns
 from dumptui.tui.widgets.table.table import Table
 
