@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from dumptui.core.demo.write_demo import write_demo
 from dumptui.core.run.run import Run
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 
 HERE = Path(__file__).parent
 NOW = 1_790_000_000.0  # one moment for every run of this script, so that the pictures change only with the screen

@@ -24,7 +24,7 @@ import numpy as np
 
 from dumptui.core.process import gc_tuning
 from dumptui.core.run.run import Run, StepKey
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from tests.bench_live import idle, landing
 from tests.screen import Terminal, press, until
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from textual.pilot import Pilot
 
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from tests.screen import press, still, until, until_shown
 
 

@@ -25,7 +25,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from dumptui.tui.app import PANES
+from dumptui.tui.app.app import PANES
 
 ROOT = Path(__file__).parents[1]
 DEADLINE = 30.0

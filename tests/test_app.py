@@ -20,7 +20,7 @@ from textual.widgets import OptionList
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step import step as step_module
 from dumptui.core.store.summaries import Summaries
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.reading import step_cache, step_reader, tasks
 from dumptui.tui.session.sample_order import Arrangement

@@ -13,7 +13,7 @@ from rich.style import Style
 from textual.widgets import OptionList
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.widgets.table.table import Table
 from tests.everywhere import everywhere
 from tests.screen import strips

@@ -10,7 +10,7 @@ import pytest
 from textual.app import ComposeResult
 
 from dumptui.core.run.run import StepKey
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.panes.rollout.pane import RolloutPane

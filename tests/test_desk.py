@@ -18,7 +18,7 @@ from textual.widgets import OptionList
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.state import State
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.session.location import Place
 from dumptui.tui.terminal.clipboard import copyable
 from dumptui.tui.widgets.table.table import Table

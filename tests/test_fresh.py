@@ -17,7 +17,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.presentation.sheets import Sheeted
 from tests.screen import DEADLINE, lines, press, text, until
 from tests.writer import Layout, sample, write_step

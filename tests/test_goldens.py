@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.widgets.table.table import Table
 from tests.screen import press, still, tab, text, until, until_shown
 

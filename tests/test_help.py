@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.tui.app import PANES, DumpTui
+from dumptui.tui.app.app import PANES, DumpTui
 from tests.screen import lines, press, still, strips, tab, text, until, until_shown
 
 

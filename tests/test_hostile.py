@@ -9,7 +9,7 @@ import pytest
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.text import cell_width, visible
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from tests.everywhere import WAY, everywhere
 from tests.hostile import RUN, write_hostile_run
 from tests.screen import KNOWN_SEQUENCE, Terminal, strips, text

@@ -23,8 +23,8 @@ from textual.pilot import Pilot
 from dumptui.core.live import Follow
 from dumptui.core.run.run import YOUNG, Run, StepKey
 from dumptui.core.telemetry.telemetry import Telemetry
-from dumptui.tui.app import DumpTui
-from dumptui.tui.live import data_line
+from dumptui.tui.app.app import DumpTui
+from dumptui.tui.app.follow import data_line
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
 from tests.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown

@@ -19,7 +19,7 @@ from dumptui.core.sample.facts import sample_facts
 from dumptui.core.sample.view import view_sample
 from dumptui.core.step.step import Step
 from dumptui.core.tables import steps
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.cell_formats.tables import to_json
 from tests.crafted import Raw, program, write_pt
 from tests.reading import ELSEWHERE, documents, elsewhere, field, groups, read, samples, values

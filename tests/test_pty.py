@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from textual.screen import Screen
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.terminal.diff_painting import Rows, Shown
 from tests.screen import DEADLINE, ROOT, Terminal, foreign, press, strips, tab, until, until_shown
 from tests.writer import sample, write_step

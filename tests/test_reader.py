@@ -83,7 +83,7 @@ def test_the_progress_of_a_step_counts_all_its_files_and_never_goes_back(tmp_pat
 
 def test_a_reader_that_was_asked_nothing_keeps_no_process_alive(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(0)], Layout())
-    imports = "import sys; from dumptui.core.run.run import Run; from dumptui.tui.app import DumpTui"
+    imports = "import sys; from dumptui.core.run.run import Run; from dumptui.tui.app.app import DumpTui"
     code = f"{imports}; DumpTui(Run.open(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, timeout=DEADLINE)
 

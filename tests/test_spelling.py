@@ -13,7 +13,7 @@ from dumptui.core.demo.text import tokenizer, write_tokenizer
 from dumptui.core.run.run import Run
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.vocabulary import Vocabulary
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from tests.reading import read
 from tests.screen import press, run, tab, until, until_shown
 from tests.writer import Json, sample, write_step

@@ -15,7 +15,7 @@ from tests.screen import ROOT, Terminal
 
 HEAVY = """
 import sys
-import dumptui.tui.app, dumptui.core.store.summaries, dumptui.core.store.cache
+import dumptui.tui.app.app, dumptui.core.store.summaries, dumptui.core.store.cache
 print(*sorted(sys.modules.keys() & {"numpy", "polars", "plotext", "tokenizers", "torch"}))
 """
 

@@ -15,7 +15,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.presentation.conversation import Talks
 from dumptui.tui.screens.facts import FactsScreen
 from dumptui.tui.widgets.blocks.blocks import Blocks

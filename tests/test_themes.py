@@ -10,7 +10,7 @@ from rich.style import Style
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.state import State
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.terminal.themes import OWN_COLOURS, THEME, begin_with_theme
 from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, HUES, kept_hues
 from tests.screen import Terminal, press, strips, until, until_shown

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.view import SampleView
-from dumptui.tui.app import DumpTui
+from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.tokens.navigation import Walk
 from tests.screen import lines, press, text, until, until_shown
 from tests.test_tokens import byte_level

@@ -338,7 +338,7 @@ def open_run(args: argparse.Namespace) -> Run | int:
         problem = with_suggestion(error, root)
     if not args.follow:
         raise problem
-    from dumptui.tui.waiting import WaitingApp, is_worth_waiting, wait_in_print
+    from dumptui.tui.app.waiting import WaitingApp, is_worth_waiting, wait_in_print
 
     if not is_worth_waiting(problem):
         raise problem
@@ -375,7 +375,7 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
         workers = Workers.begin()  # before Textual starts its threads
 
     os.environ.setdefault("TEXTUAL_FPS", FPS)
-    from dumptui.tui.app import DumpTui
+    from dumptui.tui.app.app import DumpTui
     from dumptui.tui.terminal.defects import last_words
     from dumptui.tui.terminal.themes import begin_with_theme
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dumptui.core.sample.conversation import Conversation
     from dumptui.core.sample.view import SampleView
     from dumptui.core.types import Record
-    from dumptui.tui.app import DumpTui
+    from dumptui.tui.app.app import DumpTui
 
 
 @dataclass(frozen=True)

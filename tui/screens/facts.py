@@ -18,8 +18,8 @@ from dumptui.core.sample.facts import Fact, Section, rows, sample_facts
 from dumptui.core.step.step import Step
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.text import cell_width, visible
+from dumptui.tui.app.sheet_actions import SHEET_KEYS, Desk
 from dumptui.tui.cell_formats.wrapping import Lines
-from dumptui.tui.desk import SHEET_KEYS, Desk
 from dumptui.tui.presentation.sheets import Sheet
 from dumptui.tui.presentation.timeline import Lane
 from dumptui.tui.session.location import sample_label

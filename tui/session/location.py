@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dumptui.core.run.run import StepKey
 
 if TYPE_CHECKING:
-    from dumptui.tui.app import DumpTui
+    from dumptui.tui.app.app import DumpTui
 
 
 @dataclass(frozen=True, slots=True)

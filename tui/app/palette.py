@@ -13,7 +13,7 @@ from dumptui.core.text import visible
 from dumptui.tui.screens.help import words_of
 
 if TYPE_CHECKING:
-    from dumptui.tui.app import DumpTui
+    from dumptui.tui.app.app import DumpTui
 
 PANE_HELP = "switch to this pane, at the same step and sample"
 
@@ -29,7 +29,7 @@ class Places(Provider):
 
     @property
     def dumptui(self) -> DumpTui:
-        from dumptui.tui.app import DumpTui
+        from dumptui.tui.app.app import DumpTui
 
         assert isinstance(self.app, DumpTui)
         return self.app
@@ -39,7 +39,7 @@ class Places(Provider):
             yield Entry(f"Go to {key}", partial(self.dumptui.rollout.select_step, key))
 
     def _panes(self) -> Iterator[Entry]:
-        from dumptui.tui.app import PANES
+        from dumptui.tui.app.app import PANES
 
         for name, label in PANES.items():
             yield Entry(f"Pane: {label}", partial(self.dumptui.action_pane, name), PANE_HELP)

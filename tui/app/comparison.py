@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.binding import Binding
 
+from dumptui.tui.app.samples import SampleApp
 from dumptui.tui.reading.messages import Compared
-from dumptui.tui.sample_app import SampleApp
 
 if TYPE_CHECKING:
     from dumptui.tui.panes.comparison import PairPane

@@ -15,13 +15,13 @@ from textual.containers import Horizontal
 from dumptui.core.errors import DumpError
 from dumptui.core.store.state import State
 from dumptui.core.text import visible
-from dumptui.tui.desk import Desk
-from dumptui.tui.pair_app import PairApp
+from dumptui.tui.app.comparison import PairApp
+from dumptui.tui.app.samples import SAMPLE_PANES
+from dumptui.tui.app.sheet_actions import Desk
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved
 from dumptui.tui.reading.messages import Found, Loaded, Packed
 from dumptui.tui.reading.run_search import Finder
-from dumptui.tui.sample_app import SAMPLE_PANES
 from dumptui.tui.session.location import current_place
 from dumptui.tui.session.preferences import Memory
 from dumptui.tui.widgets.key_bar import KeyLine
@@ -60,13 +60,13 @@ OUT_OF_PLACE = {"health": ("conversation", "facts", "sample", "member", "compare
 
 
 def places() -> type[Provider]:
-    from dumptui.tui.palette import Places
+    from dumptui.tui.app.palette import Places
 
     return Places
 
 
 def actions() -> type[Provider]:
-    from dumptui.tui.palette import Actions
+    from dumptui.tui.app.palette import Actions
 
     return Actions
 
@@ -88,7 +88,7 @@ class DumpTui(PairApp):
     """One run: Enter goes from a step to its samples to a sample's tokens, Escape back, n and p along the samples."""
 
     TITLE = "dumptui"
-    CSS_PATH = "dumptui.tcss"
+    CSS_PATH = "../dumptui.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high"), (32, "-tall")]
     COMMANDS = App.COMMANDS | {places, actions}

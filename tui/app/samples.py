@@ -8,9 +8,9 @@ from textual import on
 from textual.binding import Binding
 
 from dumptui.core.text import visible
+from dumptui.tui.app.steps import StepsApp
 from dumptui.tui.presentation.sample_rows import place
 from dumptui.tui.reading.messages import Hits, Opened, Surveyed, Unopened
-from dumptui.tui.steps import StepsApp
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey

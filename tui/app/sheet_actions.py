@@ -21,7 +21,7 @@ from dumptui.tui.widgets.key_bar import Entry
 
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
-    from dumptui.tui.app import DumpTui
+    from dumptui.tui.app.app import DumpTui
     from dumptui.tui.presentation.sheets import Sheet
 
 # What a key of the desk needs is imported by it: together it would keep the first screen waiting for 0.1 s.
@@ -93,7 +93,7 @@ class Desk(ContentSwitcher):
 
     @property
     def dumptui(self) -> DumpTui:
-        from dumptui.tui.app import DumpTui
+        from dumptui.tui.app.app import DumpTui
 
         assert isinstance(self.app, DumpTui)
         return self.app

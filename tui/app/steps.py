@@ -12,7 +12,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.text import visible
-from dumptui.tui.live import POLL, Live, is_newer
+from dumptui.tui.app.follow import POLL, Live, is_newer
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.presentation.headline import headline, window_title
 from dumptui.tui.presentation.sample_rows import count
