@@ -131,7 +131,7 @@ class Terminal:
         self._fed = 0  # bytes of it that `screen` shows: pyte takes 0.1 s for a screenful, so only when asked
         self._set_size(*size)
         clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
-        command = f"{code}\nimport sys\nfrom dumptui.tui.cli import main\nsys.exit(main())"
+        command = f"{code}\nimport sys\nfrom dumptui.tui.cli.main import main\nsys.exit(main())"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, *map(str, words)],
             stdin=slave,

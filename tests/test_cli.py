@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dumptui.tui import cli
+from dumptui.tui.cli import main
 from tests.screen import DEADLINE, ROOT, Terminal, foreign, run
 from tests.writer import sample, write_step
 
@@ -23,7 +23,7 @@ EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b\x00"
 def ask(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
     """The exit code, standard output and standard error."""
     try:
-        code = cli.main([str(word) for word in words])
+        code = main.main([str(word) for word in words])
     except SystemExit as end:
         code = int(end.code or 0)
     out, err = capsys.readouterr()
@@ -129,10 +129,10 @@ def shell(line: str, *words: str | Path, stdin: Any = None) -> subprocess.Comple
     )
 
 
-@pytest.mark.parametrize("view", [*cli.VIEWS, "--json", "--csv", "--follow", "--help", "--version", None])
+@pytest.mark.parametrize("view", [*main.VIEWS, "--json", "--csv", "--follow", "--help", "--version", None])
 def test_what_can_not_be_written_is_one_sentence_and_exit_code_2(demo: Path, view: str | None) -> None:
     words: list[str | Path] = [] if view == "keys" else [demo, "--step", "2"]
-    words += ["--print", view] if view in cli.VIEWS else ["--print", "steps", view] if view else []
+    words += ["--print", view] if view in main.VIEWS else ["--print", "steps", view] if view else []
     words += ["--sample", "64"] if view in ("tokens", "conversation", "facts", "pair") else []
     words += ["--with", "65"] if view == "pair" else []
     done = shell("$0 >/dev/full", *words, stdin=subprocess.DEVNULL)

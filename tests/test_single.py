@@ -14,7 +14,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.single_sample import NOTE, load_single
 from dumptui.core.step.step import load
 from dumptui.core.tables import tokens
-from dumptui.tui.cli import main
+from dumptui.tui.cli.main import main
 from tests.writer import Layout, sample, write_step
 
 LAYOUTS = [Layout(dp=2), Layout(cp=2, dp=2), Layout(tp=2, cp=4, pp=2), Layout(cp=2, qkv="bshd", pad=16)]

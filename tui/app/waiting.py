@@ -16,7 +16,7 @@ from dumptui.core.errors import DumpError, NothingYet
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.text import visible
 from dumptui.tui.app.follow import POLL
-from dumptui.tui.step_lines import wait
+from dumptui.tui.cli.follow_steps import wait
 from dumptui.tui.terminal.terminal_app import TerminalApp
 
 

@@ -64,7 +64,7 @@ def write(args: argparse.Namespace, rows: Sequence[Record], document: Mapping[st
 def print_steps(request: Request) -> int:
     staleness = request.summaries.staleness
     if request.args.follow:
-        from dumptui.tui.step_lines import follow_steps
+        from dumptui.tui.cli.follow_steps import follow_steps
 
         return follow_steps(request.run, checked_rows(request), request.args, staleness.of_step)
     known = list(checked_rows(request))

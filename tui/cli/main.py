@@ -177,7 +177,7 @@ def leave_what_hangs(code: int) -> None:
 
 
 def print_keys(args: argparse.Namespace) -> int:
-    from dumptui.tui.printing import write
+    from dumptui.tui.cli.print_views import write
     from dumptui.tui.session import keymap
 
     rows = keymap.rows()
@@ -315,7 +315,7 @@ def run_command(args: argparse.Namespace) -> int:
     summaries = Summaries(run, Cache(run.root, None if args.no_cache else cache_folder()), args.reward_key)
     if args.print is None:
         return start_screen(run, summaries, args)
-    from dumptui.tui.printing import Request, check_sample, print_view
+    from dumptui.tui.cli.print_views import Request, check_sample, print_view
 
     gc_tuning.collect_from_here()
     request = Request(run, summaries, key, args)
