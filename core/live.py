@@ -25,13 +25,13 @@ from dumptui.core.telemetry.telemetry import Telemetry
 T = TypeVar("T")
 
 # Seconds between two tries to read what the file system refused for another reason than a lack of permission.
-RETRY = 30.0
+RETRY_SECONDS = 30.0
 # A file that can't be read is being written while it changes, and for this long after it last did, by our own clock.
-PATIENCE = 60.0
+PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PollResult:
     """What one look found.
 
     `changed` are the steps whose files are new, other ones than at the look before, or can be read by now; `waiting`
@@ -93,19 +93,19 @@ class Follow:
             self._compare(run)
             self._run = run
 
-    def look(self) -> Look:
+    def look(self) -> PollResult:
         """List the run and its streams again. Never raises for what a run may do to its folder."""
         with self._lock:
             streams, problem = self._poll()
             try:
                 run = self._list()
             except DumpError as error:
-                return Look(self._run, streams=streams, problem=error)
+                return PollResult(self._run, streams=streams, problem=error)
             changed, gone = self._compare(run) if run is not self._run else ((), ())
             changed = (*changed, *self._healed(run, frozenset(changed)))
             self._run = run
             waiting = tuple(key for key in sorted(self._unfinished) if key not in changed)
-            return Look(run, changed, waiting, gone, streams, self._folders.problem or problem)
+            return PollResult(run, changed, waiting, gone, streams, self._folders.problem or problem)
 
     def _poll(self) -> tuple[frozenset[str], DumpError | None]:
         """Of telemetry that nobody thought of, nothing is followed but the steps, and that is told."""
@@ -178,7 +178,7 @@ class Follow:
         self._refused.pop(key, None)
         if refused:
             denied = all(isinstance(error.__cause__, (PermissionError, FileNotFoundError)) for error in refused)
-            due = math.inf if denied else self._now() + RETRY
+            due = math.inf if denied else self._now() + RETRY_SECONDS
             self._refused[key] = Refusal({error.path: access_of(error.path) for error in refused}, due)
 
     def _healed(self, run: Run, changed: frozenset[StepKey]) -> list[StepKey]:
@@ -194,7 +194,7 @@ class Follow:
         if isinstance(error, NoDump):
             return error
         unfinished = isinstance(error, BeingWritten)
-        if self._now() - self._changed_at[key] < PATIENCE and (unfinished or key in self._grown):
+        if self._now() - self._changed_at[key] < PATIENCE_SECONDS and (unfinished or key in self._grown):
             self._unfinished.add(key)
             return error if unfinished else BeingWritten(error.path)
         return DumpError(error.path, "is incomplete and no longer being written") if unfinished else error

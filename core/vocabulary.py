@@ -15,11 +15,11 @@ from dumptui.core.token_list import JSON_ERRORS, TokenList
 
 T = TypeVar("T")
 
-LARGEST = 256 << 20
+MAX_FILE_BYTES = 256 << 20
 """Bytes of a file that is read; those of 260,000 tokens take 33 MB."""
 LONGEST_REASON = 100
 # A token that only continues the bytes of a character begun before it.
-CONTINUES = "⋯"
+CONTINUATION_MARK = "⋯"
 
 
 def byte_characters() -> dict[str, int]:
@@ -31,7 +31,7 @@ def byte_characters() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
 
 
-_BYTES = byte_characters()
+_BYTE_CHARACTERS = byte_characters()
 _LONE_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
@@ -67,7 +67,7 @@ class Vocabulary:
     def load(cls, path: Path) -> Vocabulary:
         """Raises DumpError when the file is no tokenizer, NoTokenizer of it when it is missing."""
         try:
-            content = read_bounded(path, LARGEST)
+            content = read_bounded(path, MAX_FILE_BYTES)
         except FileNotFoundError as error:
             raise NoTokenizer(path, "no tokenizer in the dump: token ids are shown") from error
         except OSError as error:
@@ -107,7 +107,7 @@ class Vocabulary:
         if token in self.added:
             return piece.replace("▁", " ") if self._has_marks(token) else piece
         if "ByteLevel" in self._decoder:
-            return bytes(_BYTES[c] for c in piece) if all(c in _BYTES for c in piece) else piece
+            return bytes(_BYTE_CHARACTERS[c] for c in piece) if all(c in _BYTE_CHARACTERS for c in piece) else piece
         if match := _LONE_BYTE.fullmatch(piece):
             return bytes.fromhex(match[1])
         if "WordPiece" in self._decoder:
@@ -146,7 +146,7 @@ def spread(pieces: Sequence[bytes]) -> Iterator[str]:
         while at < len(starts) and starts[at][0] < end:
             text += starts[at][1]
             at += 1
-        yield text if at > begun or not piece else CONTINUES
+        yield text if at > begun or not piece else CONTINUATION_MARK
 
 
 def characters(data: bytes) -> Iterator[tuple[int, str]]:

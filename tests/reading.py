@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dumptui.core.parallel.shard_group import EITHER_RULE
+from dumptui.core.parallel.shard_group import AMBIGUOUS_COLUMNS
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.step.step import DUMPED, Step, load
+from dumptui.core.step.step import DUMPED_NAMES, Step, load
 from dumptui.core.tables import steps, tokens
 from tests.writer import Truth
 
@@ -63,7 +63,7 @@ def assert_true(step: Step, truth: Truth, lost: Mapping[str, set[tuple[int, int]
         mask = truth.masks[position]
         assert document["loss_mask"] == mask.tolist()
         for name, shown in document["fields"].items():
-            column = DUMPED.get(name, name)
+            column = DUMPED_NAMES.get(name, name)
             if column not in truth.fields:
                 continue
             full = truth.fields[column][position]
@@ -71,7 +71,7 @@ def assert_true(step: Step, truth: Truth, lost: Mapping[str, set[tuple[int, int]
             if full is None or (position not in trained and column != "rollout_log_probs"):
                 assert shown["state"] == "not dumped" and shown["values"] is None, where
                 continue
-            if column in EITHER_RULE and "both fit its widths" in (shown["reason"] or ""):
+            if column in AMBIGUOUS_COLUMNS and "both fit its widths" in (shown["reason"] or ""):
                 assert shown["state"] == "unreadable" and shown["values"] is None, where
                 continue
             gone = {at for p, at in lost.get(column, ()) if p == position}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.health.run_health import health
-from dumptui.core.run.attempts import CLOCKS, earlier_steps
+from dumptui.core.run.attempts import CLOCK_TOLERANCE_SECONDS, earlier_steps
 from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
 from tests.screen import run
 from tests.writer import sample, write_step
@@ -67,7 +67,7 @@ def test_a_copy_that_did_not_keep_the_times_is_one_run(count: int) -> None:
     by_name = sorted(keys, key=lambda key: f"{key.step}.pt")
     assert earlier({key: PACE * at for at, key in enumerate(by_name)}) == []
     assert earlier({key: PACE * at for at, key in enumerate(reversed(keys))}) == []
-    assert earlier({key: CLOCKS * at / count for at, key in enumerate(reversed(keys))}) == []
+    assert earlier({key: CLOCK_TOLERANCE_SECONDS * at / count for at, key in enumerate(reversed(keys))}) == []
     shuffled = random.Random(count).sample(keys, count)
     assert earlier({key: PACE * at for at, key in enumerate(shuffled)}) == []
 

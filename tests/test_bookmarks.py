@@ -9,8 +9,8 @@ from textual.widgets import OptionList
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
-from dumptui.tui.screens.bookmarks import NAME, Bookmark, bookmarks, note_of, set_bookmark
-from dumptui.tui.session.location import Place
+from dumptui.tui.screens.bookmarks import STATE_KEY, Bookmark, bookmarks, note_of, set_bookmark
+from dumptui.tui.session.location import Location
 from tests.screen import press, text, until, until_shown
 from tests.test_desk import opened
 
@@ -19,7 +19,7 @@ HOSTILE = "[/red]\x1b]0;owned\x07\u202e\x9b31m"
 
 def test_they_are_listed_in_the_order_of_the_run_and_one_place_has_one_note(tmp_path: Path) -> None:
     state = State.of(tmp_path / "run")
-    late, early = Place(StepKey(9), "tokens", (None, 2), 5), Place(StepKey(2))
+    late, early = Location(StepKey(9), "tokens", (None, 2), 5), Location(StepKey(2))
     set_bookmark(state, late, "late")
     set_bookmark(state, early, "early")
     set_bookmark(State.of(tmp_path / "run"), late, "later")
@@ -32,7 +32,7 @@ def test_they_are_listed_in_the_order_of_the_run_and_one_place_has_one_note(tmp_
 @pytest.mark.parametrize("kept", [None, 3, {}, [1, {"place": {}, "note": "x"}, {"note": 1}]], ids=repr)
 def test_what_is_no_bookmark_is_left_out(tmp_path: Path, kept: object) -> None:
     state = State.of(tmp_path / "run")
-    state.put(NAME, kept)
+    state.put(STATE_KEY, kept)
     assert bookmarks(state) == []
 
 
@@ -59,7 +59,7 @@ async def test_a_place_is_marked_found_again_and_forgotten(demo: Path) -> None:
 
 
 async def test_the_last_visit_is_the_first_of_them_and_not_deleted(demo: Path) -> None:
-    State.of(demo).put("visit", Place(StepKey(1), "batch").to_json())
+    State.of(demo).put("visit", Location(StepKey(1), "batch").to_json())
     async with opened(demo) as (app, pilot):
         await press(pilot, "'", "d")
         await until_shown(pilot, "step 1 (batch)", "last position in the previous session")
@@ -69,7 +69,7 @@ async def test_the_last_visit_is_the_first_of_them_and_not_deleted(demo: Path) -
 
 
 async def test_hostile_notes_and_places_stand_in_visibly(demo: Path) -> None:
-    set_bookmark(State.of(demo), Place(StepKey(3), HOSTILE, (1, 0)), HOSTILE)
+    set_bookmark(State.of(demo), Location(StepKey(3), HOSTILE, (1, 0)), HOSTILE)
     async with opened(demo, size=(160, 30)) as (app, pilot):
         await press(pilot, "'")
         await until_shown(pilot, "[/red]␛]0;owned␇‹202e›‹009b›31m")

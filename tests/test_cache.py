@@ -61,7 +61,7 @@ def test_the_longest_unused_goes_first_when_too_much_is_kept(tmp_path: Path, mon
         (kept,) = (tmp_path / "cache").glob(f"*/{name}.json")
         os.utime(kept, (at, at))
     assert cache.load("a")  # used: b is now the oldest
-    monkeypatch.setattr(module, "LIMIT", 3500)
+    monkeypatch.setattr(module, "MAX_CACHE_BYTES", 3500)
     cache.store("d", {"text": "x" * 1000})
     assert [bool(cache.load(name)) for name in "abcd"] == [True, False, True, True]
     assert not list((tmp_path / "cache").glob("*/.new-*"))

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.train_file import WHOLE
+from dumptui.core.formats.miles.train_file import INTEGER_COLUMNS
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.step.step import load
 from dumptui.core.tables import steps
@@ -376,7 +376,7 @@ def test_columns_of_rows_that_are_lists(tmp_path: Path, kind: Any) -> None:
 
     def change(payload: Json) -> None:
         data = payload["rollout_data"]
-        data.update({name: [kind(row.tolist()) for row in data[name]] for name in (*truth.fields, *WHOLE)})
+        data.update({name: [kind(row.tolist()) for row in data[name]] for name in (*truth.fields, *INTEGER_COLUMNS)})
 
     for path in truth.files:
         edit(path, change)

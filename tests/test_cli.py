@@ -129,10 +129,10 @@ def shell(line: str, *words: str | Path, stdin: Any = None) -> subprocess.Comple
     )
 
 
-@pytest.mark.parametrize("view", [*main.VIEWS, "--json", "--csv", "--follow", "--help", "--version", None])
+@pytest.mark.parametrize("view", [*main.PRINT_VIEWS, "--json", "--csv", "--follow", "--help", "--version", None])
 def test_what_can_not_be_written_is_one_sentence_and_exit_code_2(demo: Path, view: str | None) -> None:
     words: list[str | Path] = [] if view == "keys" else [demo, "--step", "2"]
-    words += ["--print", view] if view in main.VIEWS else ["--print", "steps", view] if view else []
+    words += ["--print", view] if view in main.PRINT_VIEWS else ["--print", "steps", view] if view else []
     words += ["--sample", "64"] if view in ("tokens", "conversation", "facts", "pair") else []
     words += ["--with", "65"] if view == "pair" else []
     done = shell("$0 >/dev/full", *words, stdin=subprocess.DEVNULL)

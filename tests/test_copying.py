@@ -24,7 +24,7 @@ from dumptui.core.types import Record
 from dumptui.tui.presentation.command_line import command_line, quoted
 from dumptui.tui.presentation.exports import folder_for, in_folder, to_markdown, write_new
 from dumptui.tui.presentation.sheets import table_sheet
-from dumptui.tui.terminal.clipboard import CHUNK, LIMIT, clipboard_sequence, copyable, fits
+from dumptui.tui.terminal.clipboard import MAX_BYTES, SCREEN_CHUNK_BYTES, clipboard_sequence, copyable, fits
 
 UMASK = os.umask(0)
 os.umask(UMASK)
@@ -66,12 +66,12 @@ def test_screen_gets_pieces_that_it_takes() -> None:
     sequence = clipboard_sequence(text, {"STY": "1.pts", "TERM": "screen"})
     pieces = re.findall(r"\x1bP(.*?)\x1b\\", sequence, re.DOTALL)
     assert decoded("".join(pieces)) == text
-    assert max(map(len, pieces)) <= CHUNK
+    assert max(map(len, pieces)) <= SCREEN_CHUNK_BYTES
 
 
 def test_the_limit_is_that_of_the_whole_sequence_in_bytes() -> None:
-    assert fits("x" * LIMIT) and not fits("x" * (LIMIT + 1)) and not fits("é" * (LIMIT // 2 + 1))
-    assert len(clipboard_sequence("x" * LIMIT, {})) < 100_005
+    assert fits("x" * MAX_BYTES) and not fits("x" * (MAX_BYTES + 1)) and not fits("é" * (MAX_BYTES // 2 + 1))
+    assert len(clipboard_sequence("x" * MAX_BYTES, {})) < 100_005
 
 
 # Files -----------------------------------------------------------------------------------------------------------

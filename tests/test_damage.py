@@ -141,7 +141,7 @@ def test_a_wrong_bit_in_front_of_a_tensor_never_shows_its_neighbour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, offset: int, resident: bool
 ) -> None:
     if not resident:
-        monkeypatch.setattr("dumptui.core.ptfile.snapshot._SMALL", 0)
+        monkeypatch.setattr("dumptui.core.ptfile.snapshot._SMALL_FILE_BYTES", 0)
     truth = write(tmp_path, layout=Layout())
     whole = truth.files[0].read_bytes()
     with zipfile.ZipFile(truth.files[0]) as file:

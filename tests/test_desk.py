@@ -19,7 +19,7 @@ from textual.widgets import OptionList
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.app.app import DumpTui
-from dumptui.tui.session.location import Place
+from dumptui.tui.session.location import Location
 from dumptui.tui.terminal.clipboard import copyable
 from dumptui.tui.widgets.table.table import Table
 from tests.screen import lines, press, run, text, until, until_shown
@@ -267,13 +267,13 @@ async def test_while_nothing_is_there_nothing_is_copied(tmp_path: Path) -> None:
 def test_a_place_survives_json(
     step: int, evaluation: bool, pane: str, sample: tuple[int | None, int] | None, token: int | None
 ) -> None:
-    place = Place(StepKey(step, evaluation), pane, sample, token)
-    assert Place.from_json(place.to_json()) == place
+    place = Location(StepKey(step, evaluation), pane, sample, token)
+    assert Location.from_json(place.to_json()) == place
 
 
 @given(JSON | st.fixed_dictionaries(dict.fromkeys(("step", "evaluation", "pane", "sample", "token"), JSON)))
 def test_anything_else_is_no_place_or_one_without_what_is_wrong(value: object) -> None:
-    place = Place.from_json(value)
+    place = Location.from_json(value)
     assert place is None or str(place)
 
 
@@ -302,11 +302,11 @@ async def test_the_last_visit_is_offered_again_and_not_in_the_way(demo: Path) ->
 
 
 async def test_a_visit_to_what_is_gone_says_so(demo: Path) -> None:
-    State.of(demo).put("visit", Place(StepKey(77), "tokens", (1, 0)).to_json())
+    State.of(demo).put("visit", Location(StepKey(77), "tokens", (1, 0)).to_json())
     async with opened(demo) as (_, pilot):
         await press(pilot, "`")
         await until_shown(pilot, "this run has no step 77", "step 3, 4 of 4")
-    State.of(demo).put("visit", Place(StepKey(1), "gone", (777, 0)).to_json())
+    State.of(demo).put("visit", Location(StepKey(1), "gone", (777, 0)).to_json())
     async with opened(demo) as (_, pilot):
         await press(pilot, "`")
         await until_shown(pilot, "no sample 777 in step 1", "< step 1 >")

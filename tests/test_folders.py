@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumptui.core.run.polling import LATELY, TURN, Folder, Folders
+from dumptui.core.run.polling import FILES_PER_POLL, RECENT_FILES, Folder, Folders
 from dumptui.core.run.run import list_folder
 
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_listed_stands_until_it_can(folder: Path, tmp_path: Path)
 
 
 def test_an_old_file_of_a_large_folder_that_is_rewritten_in_place_is_seen_when_its_turn_comes(folder: Path) -> None:
-    count = LATELY + 3 * TURN
+    count = RECENT_FILES + 3 * FILES_PER_POLL
     for at in range(count):
         write(folder / f"{at:04}", age=1000.0 + at)
     seen = Folder(folder, lambda: 1000.0)
@@ -84,7 +84,7 @@ def test_an_old_file_of_a_large_folder_that_is_rewritten_in_place_is_seen_when_i
     write(folder / f"{count - 1:04}", "the newest is looked at every time")
     assert seen.look()
     write(folder / "0005", "the old ones by turns")
-    assert sum(seen.look() for _ in range(count // TURN + 1)) == 1 and seen.entries == list_folder(folder)
+    assert sum(seen.look() for _ in range(count // FILES_PER_POLL + 1)) == 1 and seen.entries == list_folder(folder)
 
 
 @settings(max_examples=50, deadline=None)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError
-from dumptui.core.live import PATIENCE, Follow
+from dumptui.core.live import PATIENCE_SECONDS, Follow
 from dumptui.core.run.run import StepKey
 from dumptui.core.telemetry.jsonl_tail import Tail
 from tests.writer import Layout, sample, write_step
@@ -97,7 +97,7 @@ def test_a_file_that_stays_broken_is_given_up_by_our_own_clock(tmp_path: Path, a
     follow.look()
     with pytest.raises(BeingWritten):
         follow.load(StepKey(0))
-    clock.now += PATIENCE - 1
+    clock.now += PATIENCE_SECONDS - 1
     with pytest.raises(BeingWritten):
         follow.load(StepKey(0))
     clock.now += 2
@@ -117,7 +117,7 @@ def test_a_train_file_that_stays_broken_costs_itself_and_is_given_up_too(tmp_pat
     path.write_bytes(path.read_bytes()[:-50])
     os.utime(path, (1000, 1000))
     follow.look()
-    for passed, state in ((0.0, "being written"), (PATIENCE + 1, "unreadable")):
+    for passed, state in ((0.0, "being written"), (PATIENCE_SECONDS + 1, "unreadable")):
         clock.now += passed
         step = follow.load(StepKey(0))
         assert (step.trained, [error.state for error in step.broken]) == (2, [state])

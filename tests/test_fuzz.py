@@ -322,7 +322,7 @@ def check(damaged: Damaged, truths: dict[int, Truth]) -> None:
 def test_seed(seed: int, originals: dict[str, Original], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     if seed % 2:  # as if the files were large: nothing is kept in memory
-        monkeypatch.setattr("dumptui.core.ptfile.snapshot._SMALL", 0)
+        monkeypatch.setattr("dumptui.core.ptfile.snapshot._SMALL_FILE_BYTES", 0)
     original = originals[rng.choice(sorted(originals))]
     faulthandler.dump_traceback_later(HANG, exit=True)
     damaged = damage(original, tmp_path / "run", rng)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.group_members import Group, mean_passes, ranked
 from dumptui.core.tables.pass_at_k import is_binary, pass_at, pass_rates
-from dumptui.tui.widgets.reward_strip import BARS, reward_strip
+from dumptui.tui.widgets.reward_strip import BAR_CHARACTERS, reward_strip
 from tests.reading import groups, read, samples
 from tests.screen import press, tab, text, until, until_shown
 from tests.test_app import choose, go, opened, under_cursor
@@ -147,9 +147,9 @@ def test_a_strip_shows_every_member(rewards: list[float | None], shown: str) -> 
 
 def test_many_values_become_bars_from_best_to_worst() -> None:
     shown = reward_strip([at / 99 for at in range(99, -1, -1)] + [None], False, (0.0, 1.0), 8)
-    assert len(shown) == 8 and shown[-1] == "?" and shown[0] == BARS[-1]
+    assert len(shown) == 8 and shown[-1] == "?" and shown[0] == BAR_CHARACTERS[-1]
     assert list(shown[:-1]) == sorted(shown[:-1], reverse=True)
-    assert reward_strip([2.5] * 9, False, (2.5, 2.5), 8) == BARS[-1] * 8
+    assert reward_strip([2.5] * 9, False, (2.5, 2.5), 8) == BAR_CHARACTERS[-1] * 8
     assert reward_strip([NAN] * 9, False, None, 8) == "?" * 8
 
 

@@ -22,7 +22,7 @@ from dumptui.core.sample.messages import count_calls
 from dumptui.core.sample.reconstruction import Said, as_messages
 from dumptui.core.text import visible
 from dumptui.tui.cell_formats.tables import to_json
-from dumptui.tui.presentation.conversation import Talks
+from dumptui.tui.presentation.conversation import ConversationViews
 from dumptui.tui.presentation.sample_rows import prompt_text
 from tests.reading import read, samples
 from tests.writer import sample, write_step
@@ -94,7 +94,7 @@ def put(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
 def everything(root: Path) -> None:
     """All that is shown and printed of each sample of a step, apart from its tokens."""
     step = read(root)
-    talks, sidecar = Talks(), open_sidecar(step)
+    talks, sidecar = ConversationViews(), open_sidecar(step)
     assert len(samples(step)) == len(passages_of(step.files, step.samples))
     for one in step.samples:
         blocks = talks.open(step, one.position, None).blocks

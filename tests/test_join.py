@@ -15,7 +15,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dumptui.core.parallel.shard_group import EITHER_RULE
+from dumptui.core.parallel.shard_group import AMBIGUOUS_COLUMNS
 from tests.against_truth import wrong_values
 from tests.reading import assert_true, documents, read
 from tests.writer import FIELDS, Layout, Rank, Truth, brute_force_slices, sample, write_step
@@ -108,7 +108,7 @@ def test_what_a_missing_file_held_is_blank_and_everything_else_is_right(
     numbers = [rank.number for rank in layout.ranks()]
     drop = data.draw(st.sets(st.sampled_from(numbers), max_size=3))
     # Where both rules fit, less than what is held is shown of these: that has a test of its own.
-    fields = FIELDS if layout.qkv == "thd" else [name for name in FIELDS if name not in EITHER_RULE]
+    fields = FIELDS if layout.qkv == "thd" else [name for name in FIELDS if name not in AMBIGUOUS_COLUMNS]
     with tempfile.TemporaryDirectory() as folder:
         truth = write_step(
             Path(folder), 0, samples, layout, fields=fields, partition=partition, drop=drop, mirror=False

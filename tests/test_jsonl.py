@@ -202,7 +202,7 @@ def test_a_restart_is_not_lost_to_an_error_while_reading(path: Path, monkeypatch
     left = [1]
 
     def fail_once(*args: Any) -> bytes:
-        if args[1] == 0 and args[2] == jsonl_tail.BLOCK and left:
+        if args[1] == 0 and args[2] == jsonl_tail.BLOCK_BYTES and left:
             left.clear()
             raise OSError(errno.EIO, "Input/output error")
         return read_at(*args)
@@ -220,7 +220,7 @@ def test_a_folder_in_the_place_of_the_file(path: Path) -> None:
 
 
 def test_much_is_read_in_blocks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl_tail, "BLOCK", 64)
+    monkeypatch.setattr(jsonl_tail, "BLOCK_BYTES", 64)
     append(path, b"".join(b'{"ts":%d}\n' % at for at in range(100)))
     tail = Tail(path)
     first = tail.poll()
@@ -231,8 +231,8 @@ def test_much_is_read_in_blocks(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_line_longer_than_a_block_is_read_and_one_beyond_the_limit_left_out(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl_tail, "BLOCK", 64)
-    monkeypatch.setattr(jsonl_tail, "LONGEST", 256)
+    monkeypatch.setattr(jsonl_tail, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(jsonl_tail, "MAX_LINE_BYTES", 256)
     long, too_long = json.dumps({"ts": 2, "x": "y" * 150}), json.dumps({"ts": 4, "x": "z" * 2000})
     append(path, f'{{"ts":1}}\n{long}\n{{"ts":3}}\n{too_long}\n{{"ts":5}}\n'.encode())
     tail = Tail(path)
@@ -258,7 +258,7 @@ def test_lines_without_what_is_looked_for_are_not_parsed(path: Path) -> None:
 def test_any_split_of_the_bytes_gives_the_same_records_once(lines: list[bytes], cuts: list[int], block: int) -> None:
     content = b"".join(line + b"\n" for line in lines)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonl_tail, "BLOCK", block)
+        patch.setattr(jsonl_tail, "BLOCK_BYTES", block)
         whole = Path(folder, "whole")
         whole.write_bytes(content)
         at_once = Tail(whole)

@@ -21,7 +21,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dumptui.core.live import Follow
-from dumptui.core.run.run import YOUNG, Run, StepKey
+from dumptui.core.run.run import YOUNG_SECONDS, Run, StepKey
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.app.follow import data_line
@@ -544,8 +544,8 @@ async def test_health_says_of_a_file_that_stays_broken_what_a_new_start_says(
     async with live(root) as (app, pilot):
         await press(pilot, "5")
         await until_shown(pilot, "0 errors, 0 warnings, 2 notes", "still being written")
-        age(root, 0, YOUNG + 30)
-        age(root, 1, YOUNG)
+        age(root, 0, YOUNG_SECONDS + 30)
+        age(root, 1, YOUNG_SECONDS)
         app.reader.look()
         await until_shown(pilot, "1 error, 0 warnings, 1 note", "is cut short")
         path.write_bytes(whole)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.ptfile.number_lists import SHORTEST, cut_number_runs
+from dumptui.core.ptfile.number_lists import MIN_LIST_ITEMS, cut_number_runs
 
 
 class Filled(pickle.Unpickler):
@@ -113,7 +113,7 @@ def test_floats_keep_their_value_and_go_to_half_the_width_only_without_loss() ->
 
 
 def test_short_lists_are_left_to_the_unpickler() -> None:
-    assert back([[1.5] * (SHORTEST - 1)])[1] == 0
+    assert back([[1.5] * (MIN_LIST_ITEMS - 1)])[1] == 0
 
 
 @given(st.binary(max_size=400))

@@ -13,7 +13,7 @@ import torch
 
 from dumptui.core.health.run_health import exit_code, health
 from dumptui.core.run.run import Run
-from dumptui.core.step.step import DUMPED, Step
+from dumptui.core.step.step import DUMPED_NAMES, Step
 from dumptui.core.tables import steps
 from tests.reading import documents, read, samples
 from tests.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
@@ -49,7 +49,9 @@ def shown_of_train(step: Step) -> list[tuple[str, int, Any]]:
     found = []
     for position, document in enumerate(documents(step)):
         for name, field in document["fields"].items():
-            if DUMPED.get(name, name) != "rollout_log_probs" and any(one is not None for one in field["values"] or ()):
+            if DUMPED_NAMES.get(name, name) != "rollout_log_probs" and any(
+                one is not None for one in field["values"] or ()
+            ):
                 found.append((name, position, field["values"]))
     rows = samples(step)
     found += [("raw_reward", at, row["raw_reward"]) for at, row in enumerate(rows) if row["raw_reward"] is not None]
@@ -99,7 +101,7 @@ def wrong(step: Step, truth: Truth) -> list[tuple[str, int]]:
     found = []
     for position, document in enumerate(documents(step)):
         for name, field in document["fields"].items():
-            full = truth.fields.get(DUMPED.get(name, name))
+            full = truth.fields.get(DUMPED_NAMES.get(name, name))
             pairs = zip(field["values"] or (), full[position], strict=True) if full and field["values"] else ()
             if any(value is not None and np.float32(value) != true for value, true in pairs):
                 found.append((name, position))

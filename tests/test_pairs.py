@@ -53,7 +53,7 @@ def test_stretches_cover_both_sequences_without_a_budget(
 ) -> None:
     one, other = (list(chain(*(part + common for part in parts))) for parts in (left, right))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BUDGET", 3)
+        patch.setattr(module, "COMPARISON_BUDGET", 3)
         assert_covers(differ(one, other), one, other)
 
 

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.screens.bookmarks import set_bookmark
-from dumptui.tui.session.location import Place
+from dumptui.tui.session.location import Location
 from tests.screen import press, text, until, until_shown
 from tests.test_desk import opened
 
@@ -33,7 +33,7 @@ async def find(pilot: Pilot[None], query: str, *shown: str) -> None:
     ],
 )
 async def test_an_entry_does_what_it_says(demo: Path, query: str, label: str, then: str) -> None:
-    set_bookmark(State.of(demo), Place(StepKey(2), "batch"), "why so low [/]\x1b")
+    set_bookmark(State.of(demo), Location(StepKey(2), "batch"), "why so low [/]\x1b")
     async with opened(demo) as (_, pilot):
         await find(pilot, query, label)
         await press(pilot, "enter")

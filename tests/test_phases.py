@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dumptui.core.telemetry import phases
 from dumptui.core.telemetry.column_store import Schema
-from dumptui.core.telemetry.jsonl_tail import MISFIT, Record
+from dumptui.core.telemetry.jsonl_tail import MISFIT_ERRORS, Record
 from dumptui.core.telemetry.phases import STILL_OPEN, Attempt, Engine, Interval, Lane, Topology, lanes, topology
 
 START, NEWEST = 100.0, 200.0
@@ -37,7 +37,7 @@ def resolve(
     start: float | None = None,
     newest: float = NEWEST,
 ) -> list[Interval]:
-    table = Schema(phases.FIELDS).columns(records)
+    table = Schema(phases.PHASE_FIELDS).columns(records)
     return lanes(table, [topology(one) for one in topologies or []], known or set(), Attempt(start, newest))
 
 
@@ -186,7 +186,7 @@ def test_nothing_gives_nothing() -> None:
     [{}, {"ts": 1}, {"ts": None, "engines": []}, {"ts": 1, "engines": [{}]}, {"ts": 1, "engines": ["x"]}],
 )
 def test_what_is_no_topology_raises_a_misfit(record: Record) -> None:
-    with pytest.raises(MISFIT):
+    with pytest.raises(MISFIT_ERRORS):
         topology(record)
 
 

@@ -23,7 +23,7 @@ import torch
 from dumptui.core.errors import DumpError
 from dumptui.core.process.memory_limit import memory_ceiling
 from dumptui.core.ptfile.file import Array, Placeholder, PtFile, Tensor, Truncated
-from dumptui.core.ptfile.unpickler import KNOWN
+from dumptui.core.ptfile.unpickler import KNOWN_GLOBALS
 from tests.crafted import Raw, build, call, entries_of, name, opcodes, program, storage, tensor, write_pt, write_zip
 
 needs_ceiling = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no memory ceiling here")
@@ -102,10 +102,10 @@ def test_a_command_inside_the_arguments_of_known_functions_does_not_run(tmp_path
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("target", sorted(KNOWN))
+@pytest.mark.parametrize("target", sorted(KNOWN_GLOBALS))
 def test_no_file_can_change_what_it_is_handed(tmp_path: Path, target: tuple[str, str]) -> None:
-    value = KNOWN[target]
-    before = (dict(vars(value)) if isinstance(value, type) else None, dict(vars(type(value))), KNOWN.copy())
+    value = KNOWN_GLOBALS[target]
+    before = (dict(vars(value)) if isinstance(value, type) else None, dict(vars(type(value))), KNOWN_GLOBALS.copy())
     handed = name(*target)
     items = opcodes([1])
     for attack in (
@@ -119,7 +119,7 @@ def test_no_file_can_change_what_it_is_handed(tmp_path: Path, target: tuple[str,
     ):
         with pytest.raises(DumpError, match="not a readable pickle"):
             load(tmp_path, attack)
-    after = (dict(vars(value)) if isinstance(value, type) else None, dict(vars(type(value))), KNOWN)
+    after = (dict(vars(value)) if isinstance(value, type) else None, dict(vars(type(value))), KNOWN_GLOBALS)
     assert after == before
 
 

@@ -22,9 +22,19 @@ from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables import steps
 from dumptui.core.telemetry import telemetry
-from dumptui.tui.presentation.conversation import Talk
+from dumptui.tui.presentation.conversation import ConversationView
 from dumptui.tui.reading import step_reader, tasks
-from dumptui.tui.reading.messages import Broken, Failed, Found, Loaded, Opened, Packed, Progress, Summary, Surveyed
+from dumptui.tui.reading.messages import (
+    BatchAnalysed,
+    Broken,
+    FieldSurveyed,
+    HealthRows,
+    ReadProgress,
+    SampleOpened,
+    StepFailed,
+    StepLoaded,
+    StepSummaries,
+)
 from dumptui.tui.reading.reader import Reader
 from tests.screen import DEADLINE, ROOT
 from tests.writer import Layout, sample, write_step
@@ -49,10 +59,10 @@ class Posted:
             messages.append(self._posted.get(timeout=DEADLINE))
         return messages
 
-    def step(self) -> Loaded:
+    def step(self) -> StepLoaded:
         self.reader.open_step(StepKey(0))
-        loaded = self.until(lambda one: isinstance(one, Loaded))[-1]
-        assert isinstance(loaded, Loaded)
+        loaded = self.until(lambda one: isinstance(one, StepLoaded))[-1]
+        assert isinstance(loaded, StepLoaded)
         return loaded
 
     @contextmanager
@@ -68,12 +78,12 @@ def read_step(root: Path) -> list[Message]:
     """Everything that is posted until a step is there."""
     with Posted(root) as posted:
         posted.reader.open_step(StepKey(0))
-        return posted.until(lambda one: isinstance(one, Loaded))
+        return posted.until(lambda one: isinstance(one, StepLoaded))
 
 
 def test_the_progress_of_a_step_counts_all_its_files_and_never_goes_back(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(at, prompt_len=50, response_len=400) for at in range(8)], Layout(dp=2))
-    told = [one for one in read_step(tmp_path) if isinstance(one, Progress)]
+    told = [one for one in read_step(tmp_path) if isinstance(one, ReadProgress)]
     files = Run.open(tmp_path).steps[StepKey(0)]
     assert files.rollout is not None
     assert {one.total for one in told} == {files.rollout.size + sum(entry.size for _, entry in files.shards)}
@@ -91,16 +101,16 @@ def test_a_reader_that_was_asked_nothing_keeps_no_process_alive(tmp_path: Path) 
 def test_a_sample_that_is_asked_for_while_a_step_is_looked_at_comes_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(field_survey, "PART", 500)
+    monkeypatch.setattr(field_survey, "PART_TOKENS", 500)
     write_step(tmp_path, 0, [sample(at, prompt_len=50, response_len=400) for at in range(4)], Layout(dp=2))
     with Posted(tmp_path) as posted:
         loaded = posted.step()
         with posted.busy():
             posted.reader.pack(loaded)
             posted.reader.open_talk(loaded.step, 1)
-        posted.until(lambda one: isinstance(one, Talk))
-        packed = posted.until(lambda one: isinstance(one, Packed))[-1]
-    assert isinstance(packed, Packed)
+        posted.until(lambda one: isinstance(one, ConversationView))
+        packed = posted.until(lambda one: isinstance(one, BatchAnalysed))[-1]
+    assert isinstance(packed, BatchAnalysed)
     assert [one.name for one in packed.columns] == loaded.step.fields
 
 
@@ -113,9 +123,9 @@ def test_a_step_that_is_asked_for_while_the_run_is_looked_through_comes_first_an
         with posted.busy():
             posted.reader.find_health()
             posted.reader.open_step(StepKey(0))
-        *before, _ = posted.until(lambda one: isinstance(one, Loaded))
-        after = posted.until(lambda one: isinstance(one, Found) and one.done)
-    rows = [row for one in (*before, *after) if isinstance(one, Found) for row in one.rows]
+        *before, _ = posted.until(lambda one: isinstance(one, StepLoaded))
+        after = posted.until(lambda one: isinstance(one, HealthRows) and one.done)
+    rows = [row for one in (*before, *after) if isinstance(one, HealthRows) for row in one.rows]
     assert rows == list(health(Run.open(tmp_path)))
 
 
@@ -125,12 +135,12 @@ def test_a_sample_that_is_opened_while_its_step_is_surveyed_gets_the_scale_too(t
         step = posted.step().step
         for position in range(2):
             posted.reader.open_sample(step, position, 80)
-            posted.until(lambda one: isinstance(one, Opened))
+            posted.until(lambda one: isinstance(one, SampleOpened))
             posted.reader.survey(step, "lp_diff")
-        found = posted.until(lambda one: isinstance(one, Surveyed))[-1]
+        found = posted.until(lambda one: isinstance(one, FieldSurveyed))[-1]
         posted.reader.open_sample(step, 2, 80)
-        opened = posted.until(lambda one: isinstance(one, Opened))[-1]
-    assert isinstance(found, Surveyed) and isinstance(opened, Opened)
+        opened = posted.until(lambda one: isinstance(one, SampleOpened))[-1]
+    assert isinstance(found, FieldSurveyed) and isinstance(opened, SampleOpened)
     assert found.survey is opened.surveys["lp_diff"]
 
 
@@ -150,8 +160,8 @@ def test_health_that_runs_out_of_memory_at_a_step_says_so_and_looks_at_the_other
     monkeypatch.setattr(telemetry.Telemetry, "problems", fail)
     with Posted(tmp_path) as posted:
         posted.reader.find_health()
-        told = posted.until(lambda one: isinstance(one, Found) and one.done)
-    rows = [row for one in told if isinstance(one, Found) for row in one.rows]
+        told = posted.until(lambda one: isinstance(one, HealthRows) and one.done)
+    rows = [row for one in told if isinstance(one, HealthRows) for row in one.rows]
     said = {(row["step"], row["file"]) for row in rows if row["problem"] == "not checked to the end: not enough memory"}
     assert said == {(0, None), (None, "dashboard")}
     assert [row["step"] for row in rows if str(row["file"]).endswith(".pt")] == [0, 1]
@@ -162,8 +172,8 @@ def test_a_step_that_can_not_be_put_together_is_answered(tmp_path: Path, monkeyp
     monkeypatch.setattr(steps, "groups", fail)
     with Posted(tmp_path) as posted:
         posted.reader.open_step(StepKey(0))
-        failed = posted.until(lambda one: isinstance(one, Failed))[-1]
-    assert isinstance(failed, Failed) and failed.problem == "not enough memory"
+        failed = posted.until(lambda one: isinstance(one, StepFailed))[-1]
+    assert isinstance(failed, StepFailed) and failed.problem == "not enough memory"
     assert failed.row["state"] == "unreadable"
 
 
@@ -173,8 +183,8 @@ def test_a_row_that_can_not_be_made_costs_that_row(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(step_reader, "is_whole", lambda step: fail() if step.files.key == StepKey(1) else True)
     with Posted(tmp_path) as posted:
         posted.reader.scan([StepKey(step) for step in range(3)])
-        told = posted.until(lambda one: isinstance(one, Summary) and StepKey(2) in one.rows)
-    states = {key: row["state"] for one in told if isinstance(one, Summary) for key, row in one.rows.items()}
+        told = posted.until(lambda one: isinstance(one, StepSummaries) and StepKey(2) in one.rows)
+    states = {key: row["state"] for one in told if isinstance(one, StepSummaries) for key, row in one.rows.items()}
     assert states == {StepKey(0): "ok", StepKey(1): "unreadable", StepKey(2): "ok"}
 
 
@@ -187,4 +197,4 @@ def test_what_ends_with_an_exception_in_the_background_is_told(tmp_path: Path, m
         broken = posted.until(lambda one: isinstance(one, Broken))[-1]
         assert isinstance(broken, Broken) and isinstance(broken.error, MemoryError)
         posted.reader.open_talk(loaded.step, 0)
-        posted.until(lambda one: isinstance(one, Talk))
+        posted.until(lambda one: isinstance(one, ConversationView))

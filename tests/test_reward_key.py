@@ -13,7 +13,7 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.group_members import mean_passes, ranked
-from dumptui.tui.reading.reader_thread import Thread
+from dumptui.tui.reading.reader_thread import ReaderThread
 from dumptui.tui.reading.step_reader import StepReader
 from dumptui.tui.reading.summary_scan import Scan
 from tests.reading import groups, read, samples, step_row
@@ -110,7 +110,7 @@ def test_a_row_of_the_entry_before_is_neither_shown_nor_kept(tmp_path: Path) -> 
     summaries = Summaries(Run.open(root), Cache(root, tmp_path / "cache"), "format")
     posted: list[object] = []
 
-    thread = Thread("reader")
+    thread = ReaderThread("reader")
     scan = Scan(thread, StepReader(summaries, None, thread.check), posted.append, None)
     scan._give(StepKey(0), step_row(read(root), "score"), True, "score")
     assert posted == [] and summaries.known(StepKey(0)) is None

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
-from dumptui.core.run.run import SKEW, YOUNG, Run, StepKey, is_young, list_folder, read_file
+from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepKey, is_young, list_folder, read_file
 from dumptui.core.step.step import load
 from tests.writer import Layout, sample, write_step
 
@@ -264,7 +264,14 @@ def aged(path: Path, seconds: float) -> Path:
 
 @pytest.mark.parametrize(
     ("age", "young"),
-    [(0, True), (YOUNG - 5, True), (YOUNG + 5, False), (5 - SKEW, True), (-5 - SKEW, False), (1e9, False)],
+    [
+        (0, True),
+        (YOUNG_SECONDS - 5, True),
+        (YOUNG_SECONDS + 5, False),
+        (5 - CLOCK_SKEW_SECONDS, True),
+        (-5 - CLOCK_SKEW_SECONDS, False),
+        (1e9, False),
+    ],
 )
 def test_a_file_is_young_up_to_the_clock_skew_of_a_file_server(tmp_path: Path, age: float, young: bool) -> None:
     assert is_young(aged(tmp_path / "0.pt", age)) == young

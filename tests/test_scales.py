@@ -53,14 +53,14 @@ def test_the_ends_are_named(name: str, span: Range | None, text: str) -> None:
 
 
 def test_every_pair_has_two_hues_for_signs() -> None:
-    for pair in hues.PAIRS:
+    for pair in hues.HUE_PAIRS:
         found = hues.hues(pair, ansi=False)
         assert found.negative != found.positive
         for dark in (True, False):
             own = hues.hues(pair, ansi=True, dark=dark)
             assert own.negative.background != own.positive.background and own.negative.faint != own.positive.faint
             assert all(Color.parse(colour).ansi is not None for hue in own for colour in hue)
-    assert hues.hues("no such pair", ansi=False) == hues.PAIRS[hues.DEFAULT_PAIR]
+    assert hues.hues("no such pair", ansi=False) == hues.HUE_PAIRS[hues.DEFAULT_PAIR]
     assert hues.hues("no such pair", ansi=True) == hues.ON_BLACK[hues.DEFAULT_PAIR]
 
 
@@ -73,7 +73,7 @@ BLINDNESS = {
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)
-@pytest.mark.parametrize("pair", hues.PAIRS)
+@pytest.mark.parametrize("pair", hues.HUE_PAIRS)
 def test_both_hues_are_told_apart_by_the_colour_blind(pair: str, kind: str) -> None:
     def lab(colour: str) -> Lab:
         linear = np.array([part / 255 for part in Color.parse(colour).rgb]) ** 2.2
@@ -85,7 +85,7 @@ def test_both_hues_are_told_apart_by_the_colour_blind(pair: str, kind: str) -> N
 
 
 @pytest.mark.parametrize("base", ["#121212", "#1e1e1e", "#d8d8d8", "#ffffff"])
-@pytest.mark.parametrize("pair", hues.PAIRS)
+@pytest.mark.parametrize("pair", hues.HUE_PAIRS)
 def test_text_is_read_on_every_shade(pair: str, base: str) -> None:
     for look, style in shade_styles(hues.hues(pair, ansi=False), Color.parse(base), Style(), diverging=True):
         if look:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.step.single_sample import NOTE, load_single
+from dumptui.core.step.single_sample import MIRROR_NOTE, load_single
 from dumptui.core.step.step import load
 from dumptui.core.tables import tokens
 from dumptui.tui.cli.main import main
@@ -27,7 +27,7 @@ def documents(step: Any) -> list[Any]:
 def compared(document: Any) -> Any:
     """All but what only the rollout file has."""
     kept = {key: value for key, value in document.items() if key not in ("metadata", "extra")}
-    return {**kept, "notes": [note for note in document["notes"] if note != NOTE]}
+    return {**kept, "notes": [note for note in document["notes"] if note != MIRROR_NOTE]}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)

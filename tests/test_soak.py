@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dumptui.core.live import Follow
-from dumptui.core.telemetry.telemetry import STREAMS, Telemetry
+from dumptui.core.telemetry.telemetry import STREAM_FIELDS, Telemetry
 from tests.screen import DEADLINE, ROOT, Terminal, run
 
 STEPS = 200
@@ -126,7 +126,7 @@ def name(row: dict[str, Any]) -> str:
 
 def records(telemetry: Telemetry) -> dict[str, int]:
     """How many of each stream there are, all parsed."""
-    counts = {stream: len(telemetry.table(stream)["ts"]) for stream in STREAMS if stream != "phases"}
+    counts = {stream: len(telemetry.table(stream)["ts"]) for stream in STREAM_FIELDS if stream != "phases"}
     return counts | {"metrics": len(telemetry.metrics.calls()), "lanes": len(telemetry.lanes())}
 
 

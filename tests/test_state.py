@@ -12,8 +12,8 @@ import pytest
 
 from dumptui.core.store.state import State, state_folder
 from dumptui.tui.screens.bookmarks import bookmarks
-from dumptui.tui.session.location import Place
-from dumptui.tui.session.preferences import Memory
+from dumptui.tui.session.location import Location
+from dumptui.tui.session.preferences import Preferences
 
 
 @pytest.fixture(autouse=True)
@@ -146,9 +146,9 @@ def test_choices_of_another_shape_are_passed_over(home: Path, run: Path, value: 
         "bookmarks",
     ):
         state.put(name, value)
-    memory = Memory(state)
+    memory = Preferences(state)
     for table in ("samples", "steps"):
         assert memory.shown(table) in ("default", [])
         assert memory.own_shown(table) in ("default", [])
     assert memory.sort == () and all(isinstance(one, str) for one in memory.history("filters"))
-    assert bookmarks(state) == [] and Place.from_json(value) is None
+    assert bookmarks(state) == [] and Location.from_json(value) is None

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.fields.statistics import Masked
-from dumptui.core.fields.token_field import Flat, empty
+from dumptui.core.fields.token_field import TokenField, empty
 from dumptui.core.fields.torch_mean import torch_mean
 
 
-def flat(rows: list[list[float]], known: list[list[bool]] | None = None, states: list[str] | None = None) -> Flat:
+def flat(rows: list[list[float]], known: list[list[bool]] | None = None, states: list[str] | None = None) -> TokenField:
     out = empty("x", np.arange(len(rows)), np.array([len(row) for row in rows]))
     out.values[:] = [value for row in rows for value in row]
     out.known[:] = True if known is None else [one for row in known for one in row]

@@ -33,7 +33,7 @@ def every(run: Path, name: str, step: int = 0) -> list[tuple[float, int, int]]:
 def test_the_worst_of_a_step_are_the_worst_of_its_tokens(
     demo: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PART", 300)
+    monkeypatch.setattr(module, "PART_TOKENS", 300)
     monkeypatch.setattr(module, "MOST_WORST", 50)
     found = survey(read(demo, 2), name)
     tokens = every(demo, name, 2)
@@ -47,7 +47,7 @@ def test_the_worst_of_a_step_are_the_worst_of_its_tokens(
 
 
 def test_other_work_fits_between_the_parts(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PART", 500)
+    monkeypatch.setattr(module, "PART_TOKENS", 500)
     step = read(demo, 2)
     *between, last = surveying(step, "lp_diff")
     assert len(between) > 3

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app.app import DumpTui
-from dumptui.tui.presentation.conversation import Talks
+from dumptui.tui.presentation.conversation import ConversationViews
 from dumptui.tui.screens.facts import FactsScreen
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
@@ -172,7 +172,7 @@ def test_the_versions_of_a_message_are_those_of_its_tokens(tmp_path: Path, versi
     messages = [said("go", "user"), said("one"), said("result", "tool"), said("two")]
     talking(tmp_path, *messages, response_len=5, loss_mask=[1, 1, 0, 1, 1], weight_versions=versions)
     step = read(tmp_path)
-    asides = [one.aside for one in Talks().open(step, 0, None).blocks]
+    asides = [one.aside for one in ConversationViews().open(step, 0, None).blocks]
     assert [aside.partition("tokens")[0].rstrip(" ·") for aside in (asides[1], asides[3])] == shown
 
 

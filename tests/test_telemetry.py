@@ -21,7 +21,7 @@ from dumptui.core.telemetry.column_store import Schema
 from dumptui.core.telemetry.jsonl_tail import Record
 from dumptui.core.telemetry.metrics import History
 from dumptui.core.telemetry.phases import Lane
-from dumptui.core.telemetry.telemetry import STREAMS, Telemetry
+from dumptui.core.telemetry.telemetry import STREAM_FIELDS, Telemetry
 
 MIDNIGHT = 1767225600.0
 """2026-01-01 00:00 UTC."""
@@ -183,7 +183,7 @@ def test_a_record_that_does_not_fit_is_left_out_and_told(tmp_path: Path) -> None
 @given(st.data())
 def test_polars_reads_what_json_reads(data: st.DataObject) -> None:
     """Or refuses: then json does."""
-    name = data.draw(st.sampled_from(sorted(STREAMS)))
+    name = data.draw(st.sampled_from(sorted(STREAM_FIELDS)))
     text = st.text(max_size=3) | st.sampled_from(["\ud83d", "a,b", '"', "é\u2028"])
     integer = st.integers(-(2**31), 2**31 - 1)
     number = st.floats(allow_nan=False, allow_infinity=False) | integer
@@ -199,15 +199,15 @@ def test_polars_reads_what_json_reads(data: st.DataObject) -> None:
     }
     fields = {
         field.name: kinds[field.dtype] | odd if data.draw(st.integers(0, 9)) == 0 else kinds[field.dtype]
-        for field in STREAMS[name]
+        for field in STREAM_FIELDS[name]
     }
     records = data.draw(st.lists(st.fixed_dictionaries(fields), min_size=1, max_size=8))
     ascii_only = data.draw(st.booleans())
     lines = "".join(json.dumps(record, ensure_ascii=ascii_only) + "\n" for record in records)
-    schema = Schema(STREAMS[name])
+    schema = Schema(STREAM_FIELDS[name])
     by_polars = schema.parse(lines.encode("utf-8", "surrogatepass"))
     if by_polars is not None:
-        by_json, misfits = Schema(STREAMS[name]).columns_and_misfits(
+        by_json, misfits = Schema(STREAM_FIELDS[name]).columns_and_misfits(
             [json.loads(line) for line in lines.split("\n") if line]
         )
         assert misfits == 0
@@ -461,7 +461,7 @@ def test_a_catalogue_splits_its_keys_at_the_last_colon(tmp_path: Path) -> None:
 
 def test_the_newest_time_is_found_behind_a_torn_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without parsing more than both ends of a file."""
-    monkeypatch.setattr(logs, "EDGES", (256, 1024))
+    monkeypatch.setattr(logs, "EDGE_BYTES", (256, 1024))
     path = append(tmp_path, f"gpu_util/{HOURS[2]}", *(gpu(MIDNIGHT + n) for n in range(100)))
     path.open("a").write('{"ts":99')
     append(tmp_path, "metrics", logged(MIDNIGHT - 1, 1, rollout_text="x" * 600), logged(MIDNIGHT + 100.5, 2))

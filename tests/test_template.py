@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.sample.chat_templates import TEMPLATES, Template, find_template
+from dumptui.core.sample.chat_templates import CHAT_TEMPLATES, Template, find_template
 
-BY_NAME = {template.name: template for template in TEMPLATES}
+BY_NAME = {template.name: template for template in CHAT_TEMPLATES}
 
 # As the models' public templates write them.
 CHATML = (
@@ -120,7 +120,7 @@ PIECES = [
 ]
 
 
-@given(st.lists(st.sampled_from(PIECES)).map("".join), st.sampled_from(TEMPLATES), st.booleans())
+@given(st.lists(st.sampled_from(PIECES)).map("".join), st.sampled_from(CHAT_TEMPLATES), st.booleans())
 def test_joining_the_messages_gives_the_text_again(text: str, template: Template, continued: bool) -> None:
     sections = template.split(text, continued=continued)
     assert not sections or "".join(one.text for one in sections) == text

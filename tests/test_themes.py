@@ -11,8 +11,8 @@ from rich.style import Style
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.app.app import DumpTui
-from dumptui.tui.terminal.themes import OWN_COLOURS, THEME, begin_with_theme
-from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, HUES, kept_hues
+from dumptui.tui.terminal.themes import OWN_COLOURS, THEME_KEY, begin_with_theme
+from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, HUES_KEY, kept_hues
 from tests.screen import Terminal, press, strips, until, until_shown
 from tests.test_desk import opened, pick
 
@@ -28,7 +28,7 @@ async def test_a_chosen_theme_is_there_at_the_next_start_of_any_run(demo: Path, 
         await press(pilot, *"ansi-light")
         await pilot.pause()
         await press(pilot, "enter")
-        await until(pilot, lambda: State.of(None).get(THEME) == "ansi-light")
+        await until(pilot, lambda: State.of(None).get(THEME_KEY) == "ansi-light")
     app = DumpTui(Run.open(demo))
     begin_with_theme(app)
     assert app.theme == "ansi-light"
@@ -64,13 +64,13 @@ async def test_other_hues_are_there_at_once_said_in_words_and_kept_for_every_run
 
 @pytest.mark.parametrize("kept", ["gone", 3, None, []], ids=repr)
 def test_hues_that_are_none_are_not_taken(kept: object) -> None:
-    State.of(None).put(HUES, kept)
+    State.of(None).put(HUES_KEY, kept)
     assert kept_hues() == DEFAULT_PAIR
 
 
 @pytest.mark.parametrize("kept", ["gone", 3, None, []], ids=repr)
 def test_a_theme_that_is_none_is_not_taken(demo: Path, kept: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    State.of(None).put(THEME, kept)
+    State.of(None).put(THEME_KEY, kept)
     monkeypatch.setenv("TERM", "xterm-256color")
     app = DumpTui(Run.open(demo))
     before = app.theme
@@ -79,7 +79,7 @@ def test_a_theme_that_is_none_is_not_taken(demo: Path, kept: object, monkeypatch
 
 
 def test_the_environment_goes_before_what_was_chosen(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    State.of(None).put(THEME, "nord")
+    State.of(None).put(THEME_KEY, "nord")
     monkeypatch.setenv("TEXTUAL_THEME", "dracula")
     app = DumpTui(Run.open(demo))
     before = app.theme

@@ -8,17 +8,17 @@ from threading import Event
 import pytest
 
 from dumptui.tui.reading import reader_thread as module
-from dumptui.tui.reading.reader_thread import Abandoned, Thread
+from dumptui.tui.reading.reader_thread import Abandoned, ReaderThread
 from tests.screen import DEADLINE
 
 
 @pytest.fixture
-def thread() -> Thread:
-    return Thread("reader")
+def thread() -> ReaderThread:
+    return ReaderThread("reader")
 
 
-def test_what_is_read_waits_while_a_key_is_answered(thread: Thread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REST", 1e6)
+def test_what_is_read_waits_while_a_key_is_answered(thread: ReaderThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REST_SECONDS", 1e6)
     thread.rest()
     reading = thread.submit(thread.check)
     with pytest.raises(TimeoutError):
@@ -28,14 +28,14 @@ def test_what_is_read_waits_while_a_key_is_answered(thread: Thread, monkeypatch:
     thread.close()
 
 
-def test_a_key_that_changes_nothing_is_not_waited_for(thread: Thread) -> None:
+def test_a_key_that_changes_nothing_is_not_waited_for(thread: ReaderThread) -> None:
     thread.rest()
     assert thread.submit(thread.check).result(DEADLINE) is None
     thread.close()
 
 
-def test_a_wish_ends_what_waits_for_the_screen(thread: Thread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REST", 1e6)
+def test_a_wish_ends_what_waits_for_the_screen(thread: ReaderThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REST_SECONDS", 1e6)
     begun, ended, answer = Event(), Event(), Future[str]()
 
     def read() -> None:
@@ -54,7 +54,7 @@ def test_a_wish_ends_what_waits_for_the_screen(thread: Thread, monkeypatch: pyte
     thread.close()
 
 
-def test_a_key_held_down_lets_what_is_read_go_on_now_and_then(thread: Thread) -> None:
+def test_a_key_held_down_lets_what_is_read_go_on_now_and_then(thread: ReaderThread) -> None:
     thread.rest()
     reading = thread.submit(thread.check)
     while not reading.done():

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError
 from dumptui.core.query.token_search import find
-from dumptui.core.vocabulary import CONTINUES
+from dumptui.core.vocabulary import CONTINUATION_MARK
 
-TEXTS = ["The", " cat", " sat", ".", "\n", " 🙂", CONTINUES, CONTINUES, " x"]
+TEXTS = ["The", " cat", " sat", ".", "\n", " 🙂", CONTINUATION_MARK, CONTINUATION_MARK, " x"]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_is_no_pattern_is_told_in_a_few_words(pattern: str, reason: str) ->
 
 
 def test_a_text_of_nothing_has_no_hits() -> None:
-    assert find([], "a") == [] == find(["", CONTINUES], "a")
+    assert find([], "a") == [] == find(["", CONTINUATION_MARK], "a")
 
 
 def test_no_pattern_hangs() -> None:

@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from dumptui.core.errors import DumpError
 from dumptui.core.token_list import TokenList
-from dumptui.core.vocabulary import CONTINUES, Vocabulary, byte_characters
+from dumptui.core.vocabulary import CONTINUATION_MARK, Vocabulary, byte_characters
 
 LETTERS = {byte: letter for letter, byte in byte_characters().items()}
 EMOJI, WORD = "🙂".encode(), "好".encode()
@@ -47,14 +47,20 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
 
 
 def test_a_character_over_several_tokens_stands_on_its_first(letters: Vocabulary) -> None:
-    assert letters.texts(EMOJI) == ["🙂", CONTINUES, CONTINUES, CONTINUES]
-    assert letters.texts([*b"a", *WORD, *b"b"]) == ["a", "好", CONTINUES, CONTINUES, "b"]
+    assert letters.texts(EMOJI) == ["🙂", CONTINUATION_MARK, CONTINUATION_MARK, CONTINUATION_MARK]
+    assert letters.texts([*b"a", *WORD, *b"b"]) == ["a", "好", CONTINUATION_MARK, CONTINUATION_MARK, "b"]
 
 
 def test_pieces_of_several_bytes(tmp_path: Path) -> None:
     vocabulary = load(tmp_path, byte_level([EMOJI[:2], EMOJI[2:], b"a" + WORD[:1], WORD[1:] + EMOJI[:1], b" the"]))
-    assert vocabulary.texts([256, 257]) == ["🙂", CONTINUES]
-    assert vocabulary.texts([258, 259, *EMOJI[1:]]) == ["a好", "🙂", CONTINUES, CONTINUES, CONTINUES]
+    assert vocabulary.texts([256, 257]) == ["🙂", CONTINUATION_MARK]
+    assert vocabulary.texts([258, 259, *EMOJI[1:]]) == [
+        "a好",
+        "🙂",
+        CONTINUATION_MARK,
+        CONTINUATION_MARK,
+        CONTINUATION_MARK,
+    ]
     assert vocabulary.texts([260]) == [" the"]
 
 
@@ -74,7 +80,7 @@ def test_ids_beyond_the_vocabulary_are_named(letters: Vocabulary) -> None:
 def test_texts_joined_are_the_text(letters: Vocabulary, text: str) -> None:
     texts = letters.texts(text.encode())
     assert len(texts) == len(text.encode())
-    assert "".join("" if one == CONTINUES else one for one in texts) == text.replace(CONTINUES, "")
+    assert "".join("" if one == CONTINUATION_MARK else one for one in texts) == text.replace(CONTINUATION_MARK, "")
 
 
 @given(st.binary(max_size=40))
@@ -95,7 +101,7 @@ def test_sentencepiece_bytes_and_spaces(tmp_path: Path) -> None:
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>", byte_fallback=True))
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     texts = load(tmp_path, tokenizer).texts([257, 258, *(1 + byte for byte in EMOJI)])
-    assert texts == [" the", "cat", "🙂", CONTINUES, CONTINUES, CONTINUES]
+    assert texts == [" the", "cat", "🙂", CONTINUATION_MARK, CONTINUATION_MARK, CONTINUATION_MARK]
     assert load(tmp_path, tokenizer).texts([259]) == ["<0xzz>"]
 
 

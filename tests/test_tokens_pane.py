@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.view import SampleView
 from dumptui.tui.app.app import DumpTui
-from dumptui.tui.panes.tokens.navigation import Walk
+from dumptui.tui.panes.tokens.navigation import WorstTokenCursor
 from tests.screen import lines, press, text, until, until_shown
 from tests.test_tokens import byte_level
 from tests.writer import Layout, sample, write_step
@@ -59,7 +59,7 @@ async def session(long_session: Session) -> Session:
     tokens = app.tokens
     tokens.search.begin("")
     tokens.statistic, tokens.second, tokens.scale = "lp_diff", None, "step"
-    tokens.walk = Walk()
+    tokens.walk = WorstTokenCursor()
     tokens.chart.plot.window = None
     if shown(app).sample.index != 70:
         app.open_sample(next(one.position for one in app.loaded.step.samples if one.index == 70))  # type: ignore[union-attr]

@@ -14,7 +14,7 @@ from dumptui.core.text import cell_width
 from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.widgets.blocks.block import Block, Passage
 from dumptui.tui.widgets.blocks.blocks import Blocks
-from dumptui.tui.widgets.blocks.folding import SHORT, SPARE, Folds
+from dumptui.tui.widgets.blocks.folding import FOLDED_ROWS, SPARE_ROWS, Folds
 from dumptui.tui.widgets.blocks.search import find
 from tests.screen import lines, press, text, until, until_shown
 
@@ -77,12 +77,12 @@ def test_a_row_ends_at_a_blank() -> None:
 
 
 def test_a_long_passage_shows_its_beginning_and_what_is_left() -> None:
-    short, long = "\n".join("ab" for _ in range(SHORT + SPARE)), "\n".join(str(at) for at in range(132))
-    assert len(rows(folded(block("a", short)))) == 2 + SHORT + SPARE
+    short, long = "\n".join("ab" for _ in range(FOLDED_ROWS + SPARE_ROWS)), "\n".join(str(at) for at in range(132))
+    assert len(rows(folded(block("a", short)))) == 2 + FOLDED_ROWS + SPARE_ROWS
     assert rows(folded(block("a", long)))[-3:] == ["11", "… 120 more lines", ""]
-    assert rows(folded(block("a", "x" * 1000)))[-2] == f"… {1000 - 20 * SHORT} more characters"
+    assert rows(folded(block("a", "x" * 1000)))[-2] == f"… {1000 - 20 * FOLDED_ROWS} more characters"
     mixed = rows(folded(block("a", "y\n" + "x" * 1000 + "\nz")))
-    assert mixed[-2] == f"… {1000 - 20 * (SHORT - 1)} more characters and 1 more line"
+    assert mixed[-2] == f"… {1000 - 20 * (FOLDED_ROWS - 1)} more characters and 1 more line"
 
 
 def test_levels_go_from_folded_to_full_and_back() -> None:
@@ -91,14 +91,14 @@ def test_levels_go_from_folded_to_full_and_back() -> None:
     for by in (1, 1, -1, -1, -1, 1):
         folds.step(0, by)
         sizes.append(folds.height(0))
-    assert sizes == [52, 52, SHORT + 3, 1, 1, SHORT + 3]
+    assert sizes == [52, 52, FOLDED_ROWS + 3, 1, 1, FOLDED_ROWS + 3]
     folds.step(1, 1)
     folds.step(1, -1)
     assert folds.is_folded(1), "a level that looks like the next is passed over"
     folds.unfold_all()
     assert folds.starts == [0, 52, 55]
     folds.unfold_all()
-    assert folds.starts == [0, SHORT + 3, SHORT + 4]
+    assert folds.starts == [0, FOLDED_ROWS + 3, FOLDED_ROWS + 4]
 
 
 @given(
@@ -161,7 +161,7 @@ async def test_a_click_folds_and_unfolds() -> None:
     page = Page(block("first", "\n".join(f"row {at}" for at in range(40))))
     async with page.run_test(size=(40, 20)) as pilot:
         await until_shown(pilot, "… 28 more lines")
-        await pilot.click(Blocks, offset=(5, SHORT + 1))
+        await pilot.click(Blocks, offset=(5, FOLDED_ROWS + 1))
         await until_shown(pilot, "row 18")
         await pilot.click(Blocks, offset=(5, 0))
         await until_shown(pilot, "▸ first")

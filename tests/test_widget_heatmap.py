@@ -11,8 +11,8 @@ from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
-from dumptui.tui.widgets.heatmap.hues import PAIRS, Hue, Hues
-from dumptui.tui.widgets.heatmap.styles import MASKED, MISSING, PROMPT, SHADES, TRAINED, looks
+from dumptui.tui.widgets.heatmap.hues import HUE_PAIRS, Hue, Hues
+from dumptui.tui.widgets.heatmap.styles import MASKED, MISSING, PROMPT, SHADE_LEVELS, TRAINED, looks
 from dumptui.tui.widgets.heatmap.token_flow import Flow, wrap
 
 HOSTILE = [
@@ -216,11 +216,11 @@ async def test_another_pair_of_hues_is_shown_at_once() -> None:
         app.show([".", "up"], [0, 1.0])
         await pilot.pause()
         before = app.style_of("up").bgcolor
-        PAIRS["test"] = Hues(Hue("#000011"), Hue("#110000"), Hue("#001100"))
+        HUE_PAIRS["test"] = Hues(Hue("#000011"), Hue("#110000"), Hue("#001100"))
         app.heatmap.pair = "test"
         await pilot.pause()
         assert app.style_of("up").bgcolor != before
-        del PAIRS["test"]
+        del HUE_PAIRS["test"]
 
 
 def test_a_legend_is_there_before_the_styles_are() -> None:
@@ -383,5 +383,5 @@ def test_every_token_is_in_one_line_and_lines_fit(tokens: list[tuple[int, bool]]
 def test_levels_round_to_the_nearest_shade_and_keep_their_sign() -> None:
     shade = np.array([0, 0.01, 0.5, -0.5, 1, -1, 5])
     trained = np.full(len(shade), TRAINED, np.uint8)
-    assert looks(shade, trained, diverging=True).tolist() == [0, 0, 4, -4, SHADES, -SHADES, SHADES]
-    assert looks(shade, trained, diverging=False).tolist() == [0, 0, 4, 0, SHADES, 0, SHADES]
+    assert looks(shade, trained, diverging=True).tolist() == [0, 0, 4, -4, SHADE_LEVELS, -SHADE_LEVELS, SHADE_LEVELS]
+    assert looks(shade, trained, diverging=False).tolist() == [0, 0, 4, 0, SHADE_LEVELS, 0, SHADE_LEVELS]

@@ -8,7 +8,7 @@ from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 from textual.message import Message
 
-from dumptui.tui.widgets.table.layout import GAP, GUTTER, Column, lay_out
+from dumptui.tui.widgets.table.layout import GAP_CELLS, GUTTER_CELLS, Column, lay_out
 from dumptui.tui.widgets.table.table import Table
 
 COLUMNS = [
@@ -307,9 +307,9 @@ columns = st.lists(st.builds(Column, st.just("k"), st.just("l"), st.integers(1, 
 def test_fields_stay_inside_apart_and_in_order(columns: list[Column], skipped: int, width: int) -> None:
     fields = lay_out(columns, skipped, width)
     assert [field.column for field in fields] == [0, *range(1 + skipped, len(columns))][: len(fields)]
-    x = GUTTER - GAP
+    x = GUTTER_CELLS - GAP_CELLS
     for field in fields:
-        assert field.x == x + GAP
+        assert field.x == x + GAP_CELLS
         assert 0 < field.width <= columns[field.column].width
         x = field.x + field.width
     if fields:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dumptui.core.fields.token_field import Flat
+from dumptui.core.fields.token_field import TokenField
 from dumptui.core.fields.torch_mean import torch_mean
 from dumptui.core.parallel.context_parallel import Array, Ints
 
 # A spread this small beside the mean is what float32 rounding makes of equal values.
-RESIDUE = 1e-6
+ROUNDING_RESIDUE = 1e-6
 
 
 class Masked:
@@ -24,7 +24,7 @@ class Masked:
     Samples whose field or mask is not `ok` have no statistics: over a part they would be another number under one name.
     """
 
-    def __init__(self, flat: Flat, mask: Flat) -> None:
+    def __init__(self, flat: TokenField, mask: TokenField) -> None:
         chosen = flat.known & mask.known & (mask.values > 0)
         there = counts = count_true(chosen, flat.offsets)
         self._values = flat.values[chosen]
@@ -81,7 +81,7 @@ def spread(values: Array) -> float:
     wide = values.astype(np.float64)
     centre = wide.mean()
     found = deviation(wide, centre)
-    if found > RESIDUE * abs(centre):
+    if found > ROUNDING_RESIDUE * abs(centre):
         return found
     with np.errstate(over="ignore"):  # float32 can't hold the sum of the largest
         rounded = torch_mean(values.astype(np.float32))

@@ -17,7 +17,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flat:
+class TokenField:
     """A per-token field of several samples end to end.
 
     Sample i of `positions` has values[offsets[i]:offsets[i+1]], one a response token; `known` is False where there is
@@ -52,7 +52,7 @@ class Flat:
             if self.states[at] in ("ok", "partial"):
                 self.fail(at, reason)
 
-    def keep_common(self, other: Flat, at: int) -> bool:
+    def keep_common(self, other: TokenField, at: int) -> bool:
         """Keep of a sample what both know; False where they know different values, or nothing in common."""
         (mine, known), (theirs, also_known) = self.one(at), other.one(at)
         both = known & also_known
@@ -66,35 +66,35 @@ class Flat:
         return np.array([state == "ok" for state in self.states], bool)
 
 
-def empty(name: str, positions: Ints, lengths: Ints, dtype: npt.DTypeLike = np.float32) -> Flat:
+def empty(name: str, positions: Ints, lengths: Ints, dtype: npt.DTypeLike = np.float32) -> TokenField:
     """Room for `lengths` response tokens a sample, nothing known yet."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     lengths.cumsum(out=offsets[1:])
     values, known = np.zeros(offsets[-1], dtype), np.zeros(offsets[-1], bool)
     count = len(positions)
-    return Flat(name, positions, offsets, values, known, ["not dumped"] * count, [None] * count)
+    return TokenField(name, positions, offsets, values, known, ["not dumped"] * count, [None] * count)
 
 
-def blank(like: Flat) -> Flat:
+def blank(like: TokenField) -> TokenField:
     """Room for the same samples."""
     return empty(like.name, like.positions, like.lengths, like.values.dtype)
 
 
-def ratio(diff: Flat) -> Flat:
+def ratio(diff: TokenField) -> TokenField:
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.where(diff.known, np.exp(diff.values), np.float32(0))
-    return Flat("imp_ratio", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
+    return TokenField("imp_ratio", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
 
 
-def safe_ratio(diff: Flat) -> Flat:
+def safe_ratio(diff: TokenField) -> TokenField:
     """The ratio for statistics: of a difference clamped to ±LARGEST_LOG_RATIO, and NaN of one that is not finite."""
     values = np.clip(diff.values, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
     values[np.isinf(diff.values)] = np.nan
-    clamped = Flat("lp_diff", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
+    clamped = TokenField("lp_diff", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
     return ratio(clamped)
 
 
-def overlay(out: Flat, at: Ints, source: Flat, source_at: Sequence[int] | None = None) -> None:
+def overlay(out: TokenField, at: Ints, source: TokenField, source_at: Sequence[int] | None = None) -> None:
     """Copy samples of `source` (all, in order, unless `source_at` says which) over those of `out`."""
     for to, origin in zip(at, range(len(at)) if source_at is None else source_at, strict=True):
         values, known = out.one(int(to))

@@ -12,10 +12,10 @@ _INNER_URL = re.compile(
     r"data:([\w.+-]{1,60}/[\w.+-]{1,60})?(?:;[\w.=+-]{1,60}){0,4};base64,([A-Za-z0-9+/_%-]{64,}={0,2})"
 )
 """One within a text: what is shorter than 64 characters can be read as it is."""
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_BASE64_TEXT = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 LONG_DATA = 256
 """From this many characters on, a text without a blank in a part that is no text is taken for encoded data."""
-MAGIC: Sequence[tuple[int, bytes, str]] = (
+MAGIC_BYTES: Sequence[tuple[int, bytes, str]] = (
     (0, b"\x89PNG\r\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
     (0, b"GIF8", "image/gif"),
@@ -34,7 +34,7 @@ MAGIC: Sequence[tuple[int, bytes, str]] = (
 
 def bytes_name(data: bytes | bytearray) -> str:
     """`<image/png, 12.3 kB>`, of bytes that begin as no known media `<12.3 kB of bytes>`."""
-    kind = next((kind for at, magic, kind in MAGIC if data[at : at + len(magic)] == magic), None)
+    kind = next((kind for at, magic, kind in MAGIC_BYTES if data[at : at + len(magic)] == magic), None)
     return f"<{kind}, {size_text(len(data))}>" if kind else f"<{size_text(len(data))} of bytes>"
 
 
@@ -51,7 +51,7 @@ def media_name(text: str) -> str | None:
     """`<image/png, 12.3 kB>` of a data URL, `<base64, 12.3 kB>` of a long text that is nothing but base64."""
     if url := _DATA_URL.fullmatch(text):
         return url_name(url)
-    if len(text) >= LONG_DATA and is_base64(text[:LONG_DATA]) and _BASE64.fullmatch(text):
+    if len(text) >= LONG_DATA and is_base64(text[:LONG_DATA]) and _BASE64_TEXT.fullmatch(text):
         return f"<base64, {size_text(decoded_size(text))}>"
     return None
 

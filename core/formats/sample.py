@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 # Of loss masks that hold more than 0 and 1, which say what is trained on and not how much.
-WEIGHTED = "loss_mask holds values other than 0 and 1: what is above 0 counts as 1"
-_AT_ONCE = 32  # samples: 5 ms of long ones
+WEIGHTED_MASK = "loss_mask holds values other than 0 and 1: what is above 0 counts as 1"
+_SAMPLES_PER_CHECK = 32  # samples: 5 ms of long ones
 
 # What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
-_NAMED = frozenset(
+_NAMED_KEYS = frozenset(
     [
         "index",
         "group_index",
@@ -159,7 +159,7 @@ def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None
         raise NoDump(path, "not a rollout dump: it holds no list of samples")
     samples = []
     for at, sample in enumerate(read_samples(found)):
-        if on_read is not None and at % _AT_ONCE == 0:
+        if on_read is not None and at % _SAMPLES_PER_CHECK == 0:
             on_read(1, 1)  # all of the file is read: only to be left
         samples.append(sample)
     return Rollout(path, step, evaluation, tuple(samples), metadata, tuple(notes))
@@ -196,7 +196,7 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
     log_probs = read_floats(fields, "rollout_log_probs", notes)
     mask = read_floats(fields, "loss_mask", notes)
     if mask is not None and not len(mask.gaps) and is_weighted(mask.values):
-        notes.append(WEIGHTED)
+        notes.append(WEIGHTED_MASK)
     if index is None and fields.get("index") is not None:
         notes.append(f"index is no whole number but {type_name(fields['index'])}")
     held = [len(tokens), *(len(one.values) for one in (mask, log_probs) if one is not None)]
@@ -224,7 +224,9 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
         non_generation_time=as_float(fields.get("non_generation_time")),
         metadata=as_mapping(fields.get("metadata")),
         extra={
-            key: read_extra(value, length) for key, value in fields.items() if key not in _NAMED and value is not None
+            key: read_extra(value, length)
+            for key, value in fields.items()
+            if key not in _NAMED_KEYS and value is not None
         },
         notes=tuple(notes),
     )

@@ -19,14 +19,14 @@ from dumptui.core.ptfile.file import Placeholder, Tensor
 # A dumped array: a tensor still in its file, or numbers that stood in the pickle itself.
 Dumped: TypeAlias = Tensor | Inline
 
-COMPLEX = frozenset(("complex64", "complex128"))
-_NOTHING: Ints = np.empty(0, np.int64)
+COMPLEX_DTYPES = frozenset(("complex64", "complex128"))
+_NO_GAPS: Ints = np.empty(0, np.int64)
 # What is plain as it is: nearly every value that is asked about, and told by its type in a tenth of the time.
-_PLAIN = frozenset((bool, int, float, str, type(None)))
+_PLAIN_TYPES = frozenset((bool, int, float, str, type(None)))
 A_TOKEN, BY_NAME = "values a token", "series by name"  # as it is said
-_LARGEST_INT = 2**62  # and a float that is exact
-_MOST_BITS = 64  # of an index or counter; Python refuses to write out a number of more than 4,300 digits
-_MOST_PARTS = 200_000  # of two values, that are compared before they are given up as different
+_MAX_EXACT_INT = 2**62  # and a float that is exact
+_MAX_COUNTER_BITS = 64  # of an index or counter; Python refuses to write out a number of more than 4,300 digits
+_MAX_COMPARED_PARTS = 200_000  # of two values, that are compared before they are given up as different
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,21 +44,21 @@ def floats(value: object) -> Numbers | None:
     """A dumped list, array or tensor as float32; None when it is no flat list of numbers."""
     if isinstance(value, Dumped):
         array = flat(value)
-        return None if array is None else Numbers(array.astype(np.float32, copy=False), _NOTHING)
+        return None if array is None else Numbers(array.astype(np.float32, copy=False), _NO_GAPS)
     if not isinstance(value, (list, tuple, np.ndarray)) or is_nested(value):
         return None
     try:
         if isinstance(value, np.ndarray):
-            return Numbers(np.asarray(value, np.float32), _NOTHING) if value.ndim == 1 else None
+            return Numbers(np.asarray(value, np.float32), _NO_GAPS) if value.ndim == 1 else None
         if (mask := _bytes_of(value)) is not None:
-            return Numbers(mask.astype(np.float32), _NOTHING)
+            return Numbers(mask.astype(np.float32), _NO_GAPS)
         array = np.fromiter(value, np.float32, len(value))
     except (TypeError, ValueError, OverflowError):
         return _floats_with_gaps(value)
     # numpy makes NaN of None, which is no value, and of a text that says so
     odd = np.isnan(array)
     if not np.count_nonzero(odd):
-        return Numbers(array, _NOTHING)
+        return Numbers(array, _NO_GAPS)
     gaps = [at for at in np.flatnonzero(odd) if not isinstance(value[at], float)]
     return None if len(gaps) == len(array) else Numbers(array, np.array(gaps, np.int64))
 
@@ -107,7 +107,7 @@ def is_nested(values: Sequence[object] | Array) -> bool:
 def _whole(array: Array) -> Array | None:
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         return None
-    if array.dtype.kind == "f" and not (np.floor(array) == np.clip(array, -_LARGEST_INT, _LARGEST_INT)).all():
+    if array.dtype.kind == "f" and not (np.floor(array) == np.clip(array, -_MAX_EXACT_INT, _MAX_EXACT_INT)).all():
         return None
     return array.astype(np.int64, copy=False)
 
@@ -133,14 +133,14 @@ def is_other_shape(reason: str) -> bool:
 
 def flat(dumped: Dumped) -> Array | None:
     """The real numbers of a tensor that has at most one side longer than 1; None of any other."""
-    if dumped.dtype in COMPLEX or sum(side != 1 for side in dumped.shape) > 1:
+    if dumped.dtype in COMPLEX_DTYPES or sum(side != 1 for side in dumped.shape) > 1:
         return None
     return dumped.numpy().reshape(-1)
 
 
 def plain(value: object) -> object:
     """A reward or counter without its tensor or one-element wrapping; a dict is unwrapped one level deep."""
-    if type(value) in _PLAIN:
+    if type(value) in _PLAIN_TYPES:
         return value
     if isinstance(value, Dumped):
         return value.numpy().reshape(-1)[0].item() if value.size == 1 else value
@@ -170,7 +170,7 @@ def as_int(value: object) -> int | None:
             value = int(value)
         if not isinstance(value, int):
             return None
-    return int(value) if value.bit_length() <= _MOST_BITS else None
+    return int(value) if value.bit_length() <= _MAX_COUNTER_BITS else None
 
 
 def as_text(value: object) -> str:
@@ -197,7 +197,7 @@ def alike(one: object, other: object) -> bool:
 
     Not by recursion, and not for ever: a pickle may hold a list within itself, or a list twice in each of a thousand.
     """
-    pairs, left = [(one, other)], _MOST_PARTS
+    pairs, left = [(one, other)], _MAX_COMPARED_PARTS
     while pairs:
         mine, theirs = pairs.pop()
         if mine is theirs:
@@ -244,9 +244,9 @@ class _Short(reprlib.Repr):
     repr_bytearray = repr_bytes
 
 
-_SHORT = _Short()
-_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxtuple, _SHORT.maxdict = 3, 6, 6, 6
-_SHORT.maxstring = _SHORT.maxother = 120
+_PREVIEW = _Short()
+_PREVIEW.maxlevel, _PREVIEW.maxlist, _PREVIEW.maxtuple, _PREVIEW.maxdict = 3, 6, 6, 6
+_PREVIEW.maxstring = _PREVIEW.maxother = 120
 
 
 def preview(value: object) -> str:
@@ -254,7 +254,7 @@ def preview(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"<{value.dtype}{list(value.shape)}>"
     if isinstance(value, str):
-        return value if len(value) <= _SHORT.maxstring else f"{_SHORT.repr(value)} ({len(value):,} characters)"
-    if isinstance(value, (list, tuple, Mapping)) and len(value) > _SHORT.maxlist:
-        return f"{_SHORT.repr(value)} ({len(value):,} entries)"
-    return _SHORT.repr(value)
+        return value if len(value) <= _PREVIEW.maxstring else f"{_PREVIEW.repr(value)} ({len(value):,} characters)"
+    if isinstance(value, (list, tuple, Mapping)) and len(value) > _PREVIEW.maxlist:
+        return f"{_PREVIEW.repr(value)} ({len(value):,} entries)"
+    return _PREVIEW.repr(value)

@@ -12,7 +12,7 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.types import Record
 
 Level: TypeAlias = Literal["error", "warning", "info"]
-NAMED = 5  # names that are told one by one
+MAX_NAMES = 5  # names that are told one by one
 
 
 class Finding(NamedTuple):
@@ -40,8 +40,8 @@ def printable(text: str) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def count(number: int, noun: str) -> str:

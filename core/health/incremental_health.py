@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from dumptui.core.health.finding import record_of
 from dumptui.core.health.run_health import StepRow, listed, new_rows, step_rows, stream_problems
-from dumptui.core.run.run import SKEW, YOUNG, Entry, Run, StepFiles, StepKey
+from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Entry, Run, StepFiles, StepKey
 from dumptui.core.step.ranks import Ranks, missing_ranks
 from dumptui.core.types import Record
 
-SHARE = 20  # telemetry is read whole to find what is wrong with it: at most this part of the time
+TIME_SHARE = 20  # telemetry is read whole to find what is wrong with it: at most this part of the time
 
 
 class Checked(NamedTuple):
@@ -107,10 +107,13 @@ class Checkup:
         began = self._now()
         self._streams_changed = False
         self._streams = stream_problems(self._root)
-        self._streams_due = self._now() + SHARE * (self._now() - began)
+        self._streams_due = self._now() + TIME_SHARE * (self._now() - began)
         return self._streams
 
 
 def until(files: StepFiles, now: float) -> float:
     """When the next file of a step is no longer young, which a step is read differently for."""
-    return min((e.mtime + YOUNG for e in files.entries() if -SKEW <= now - e.mtime < YOUNG), default=math.inf)
+    return min(
+        (e.mtime + YOUNG_SECONDS for e in files.entries() if -CLOCK_SKEW_SECONDS <= now - e.mtime < YOUNG_SECONDS),
+        default=math.inf,
+    )

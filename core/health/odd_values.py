@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.fields.token_field import Bools, Flat
+from dumptui.core.fields.token_field import Bools, TokenField
 from dumptui.core.health.finding import Level, count
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.step.step import Step
@@ -15,14 +15,14 @@ from dumptui.core.step.step import Step
 LEAST_LOG_PROB = -1000.0
 """Nothing that was sampled is so improbable: what is below stands for "none"."""
 
-ROUNDING = 1e-3
+ROUNDING_TOLERANCE = 1e-3
 """A log-prob above 0 by less is what rounding makes of a probability of 1."""
 
-LARGEST = 1e9
-PLACEHOLDERS = (-9999.0, -99999.0, 9999.0, 99999.0)
+MAX_MAGNITUDE = 1e9
+PLACEHOLDER_VALUES = (-9999.0, -99999.0, 9999.0, 99999.0)
 """Of fields that are no log-probs, as values beyond LARGEST are."""
 
-KINDS: dict[str, tuple[Level, str]] = {
+ODD_KINDS: dict[str, tuple[Level, str]] = {
     "nan": ("error", "NaN"),
     "infinite": ("error", "infinite"),
     "placeholder": ("warning", "no real value but a placeholder"),
@@ -52,14 +52,14 @@ class OddValues:
         self._step = step
         self._seen: dict[tuple[str, str], Seen] = {}
 
-    def look(self, flat: Flat, mask: Flat) -> None:
+    def look(self, flat: TokenField, mask: TokenField) -> None:
         where = flat.known & mask.known & (mask.values > 0)
         for kind, odd in kinds(flat.name, flat.values).items():
             at = np.flatnonzero(odd & where)
             if len(at):
                 self._take(kind, flat, at)
 
-    def _take(self, kind: str, flat: Flat, at: Array) -> None:
+    def _take(self, kind: str, flat: TokenField, at: Array) -> None:
         owners = np.searchsorted(flat.offsets, at, "right") - 1
         sample = self._step.samples[int(flat.positions[owners[0]])]
         position = int(at[0] - flat.offsets[owners[0]]) + sample.prompt_length
@@ -71,7 +71,7 @@ class OddValues:
 
     def findings(self) -> Iterator[tuple[Level, str]]:
         for (name, kind), seen in self._seen.items():
-            level, words = KINDS[kind]
+            level, words = ODD_KINDS[kind]
             value = "" if kind == "nan" else f", {seen.value:.6g}"
             tokens = f"{count(seen.tokens, 'trained token')} of {count(seen.samples, 'sample')}"
             first = f"first in sample {seen.sample} at #{seen.position}{value}"
@@ -84,12 +84,16 @@ def kinds(name: str, values: Array) -> dict[str, Bools]:
         return {}
     low, high = values.min(), values.max()
     is_log_prob = name.endswith("log_probs")
-    if is_log_prob and low > LEAST_LOG_PROB and high <= ROUNDING:
+    if is_log_prob and low > LEAST_LOG_PROB and high <= ROUNDING_TOLERANCE:
         return {}
-    if not is_log_prob and -PLACEHOLDERS[2] < low and high < PLACEHOLDERS[2]:
+    if not is_log_prob and -PLACEHOLDER_VALUES[2] < low and high < PLACEHOLDER_VALUES[2]:
         return {}
     finite = np.isfinite(values)
     found: dict[str, Bools] = {"nan": np.isnan(values), "infinite": np.isinf(values)}
     if is_log_prob:
-        return {**found, "placeholder": finite & (values <= LEAST_LOG_PROB), "above": finite & (values > ROUNDING)}
-    return {**found, "placeholder": finite & ((np.abs(values) >= LARGEST) | np.isin(values, PLACEHOLDERS))}
+        return {
+            **found,
+            "placeholder": finite & (values <= LEAST_LOG_PROB),
+            "above": finite & (values > ROUNDING_TOLERANCE),
+        }
+    return {**found, "placeholder": finite & ((np.abs(values) >= MAX_MAGNITUDE) | np.isin(values, PLACEHOLDER_VALUES))}

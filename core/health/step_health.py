@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
-from dumptui.core.fields.token_field import Flat
+from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.miles.parquet_mirror import mirror_index
-from dumptui.core.formats.sample import WEIGHTED
+from dumptui.core.formats.sample import WEIGHTED_MASK
 from dumptui.core.formats.values import is_other_shape
 from dumptui.core.health.finding import Finding, Level, count
 from dumptui.core.health.odd_values import OddValues
@@ -187,7 +187,7 @@ def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
 
 def _states(step: Step, pause: Callable[[], object], odd: OddValues) -> Iterator[tuple[str, str, str]]:
     """Yield (field, state, reason) of everything partial or unreadable; `odd` counts odd values in the rest."""
-    gather: dict[str, Callable[[Ints], Flat]] = {
+    gather: dict[str, Callable[[Ints], TokenField]] = {
         name: partial(step.gather, name) for name in step.fields if name not in ("lp_diff", "imp_ratio")
     }
     for positions in parts(step):  # which bounds the memory of a step of long responses
@@ -200,5 +200,5 @@ def _states(step: Step, pause: Callable[[], object], odd: OddValues) -> Iterator
             for state, reason in zip(flat.states, flat.reasons, strict=True):
                 if state in ("partial", "unreadable"):
                     yield name, state, reason or ""
-                elif reason == WEIGHTED:
+                elif reason == WEIGHTED_MASK:
                     yield name, "odd", reason

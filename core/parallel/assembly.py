@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import Bools, Flat, State, blank
-from dumptui.core.formats.miles.train_file import ODD, Shard
+from dumptui.core.fields.token_field import Bools, State, TokenField, blank
+from dumptui.core.formats.miles.train_file import ODD_WIDTH, Shard
 from dumptui.core.formats.values import Dumped, other_shape
 from dumptui.core.parallel.context_parallel import Array, Ints, put
 from dumptui.core.parallel.row_evidence import Evidence
-from dumptui.core.parallel.shard_group import Cut, Peers
+from dumptui.core.parallel.shard_group import ShardGroup, SlicingRule
 from dumptui.core.ptfile.file import read_all
 
 
@@ -41,7 +41,7 @@ class Column:
     `engine_rule` is how the engine's log-probs were cut, which tell whose a row is.
     """
 
-    def __init__(self, peers: Peers, name: str, rule: str, evidence: Evidence, engine_rule: str | None) -> None:
+    def __init__(self, peers: ShardGroup, name: str, rule: str, evidence: Evidence, engine_rule: str | None) -> None:
         self.peers, self.name, self.rule = peers, name, rule
         self.evidence, self.engine_rule = evidence, engine_rule
         self.holders = [
@@ -72,7 +72,7 @@ class Column:
     def slots(self, at: int, row: int) -> tuple[list[Slot], State, str | None]:
         """The slices of one row, and what can be said of them before they are read."""
         if all(widths[row] < 0 for _, _, widths in self.holders):
-            if any(widths[row] == ODD for _, _, widths in self.holders):
+            if any(widths[row] == ODD_WIDTH for _, _, widths in self.holders):
                 return [], "unreadable", odd_row(self.peers, self.name, row) or f"{self.name} is not a list of floats"
             return [], "not dumped", "the column holds nothing for this sample"
         response = int(self.peers.first.responses[row])
@@ -121,12 +121,12 @@ class Column:
 
 
 def place(
-    peers: Peers,
+    peers: ShardGroup,
     name: str,
     ats: Ints,
     rows: Ints,
-    out: Flat,
-    cut: Cut,
+    out: TokenField,
+    cut: SlicingRule,
     evidence: Evidence,
     engine_rule: str | None,
 ) -> None:
@@ -150,12 +150,12 @@ def place(
                 out.fail(at, f"the {rules[0]} and the {rule} rule both fit its widths, with different values")
 
 
-def malformed(peers: Peers, name: str) -> str | None:
+def malformed(peers: ShardGroup, name: str) -> str | None:
     file = next((shard.path.name for shard in peers.shards if name in shard.malformed), None)
     return None if file is None else f"{name} of {file} is not a list of floats for each row"
 
 
-def odd_row(peers: Peers, name: str, row: int) -> str | None:
+def odd_row(peers: ShardGroup, name: str, row: int) -> str | None:
     """What a row holds in place of one value a token, where these are several values."""
     response = int(peers.first.responses[row])
     columns = ((shard, shard.columns[name]) for shard in peers.shards if name in shard.columns)
@@ -164,7 +164,7 @@ def odd_row(peers: Peers, name: str, row: int) -> str | None:
     return None if shape is None else f"{name} {shape}"
 
 
-def place_by_rule(column: Column, ats: Ints, rows: Ints, out: Flat) -> None:
+def place_by_rule(column: Column, ats: Ints, rows: Ints, out: TokenField) -> None:
     plain = column.plain(rows) & (out.lengths[ats] == column.peers.first.responses[rows])
     if not fill_plain(column, ats[plain], rows[plain], out):
         plain[:] = False
@@ -175,7 +175,7 @@ def place_by_rule(column: Column, ats: Ints, rows: Ints, out: Flat) -> None:
     fill(slots, out)
 
 
-def fill_plain(column: Column, ats: Ints, rows: Ints, out: Flat) -> bool:
+def fill_plain(column: Column, ats: Ints, rows: Ints, out: TokenField) -> bool:
     """Read rows that need no choice, a rank at a time; False when a slice can't be read."""
     starts = out.offsets[ats].tolist()
     for rank, held in enumerate(column.spans):
@@ -193,7 +193,7 @@ def fill_plain(column: Column, ats: Ints, rows: Ints, out: Flat) -> bool:
     return True
 
 
-def fill(slots: Sequence[Slot], out: Flat) -> None:
+def fill(slots: Sequence[Slot], out: TokenField) -> None:
     """Read every slot, file by file in one go; a slice that can't be read falls back to a copy of it, else costs its
     positions.
     """
@@ -229,7 +229,7 @@ def read_one(slot: Slot, lost: dict[int, list[str]]) -> Array | None:
     return None
 
 
-def write(slot: Slot, array: Array, out: Flat) -> None:
+def write(slot: Slot, array: Array, out: TokenField) -> None:
     """Put a slice in its place; where the trainer's response is longer than the sample's, by their alignment."""
     values, known = out.one(slot.at)
     found = slot.column.peers.alignments.get(slot.row)

@@ -16,7 +16,7 @@ import numpy as np
 from dumptui.core.formats.miles.train_file import PER_TOKEN, Shard
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.parallel.row_evidence import Evidence, read_each
-from dumptui.core.parallel.shard_group import ENGINE, Peers, edges, take_recorded
+from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup, edges, take_recorded
 
 CP_SIZES = (*range(1, 17), 24, 32, 48, 64)
 MOST_STRIDES = 4096  # a file's name may claim any rank
@@ -48,7 +48,7 @@ def assignments(ranks: Sequence[int]) -> Iterator[Candidate]:
                 yield Candidate(cp, stride)
 
 
-def resolve(peers: Sequence[Peers], evidence: Evidence) -> None:
+def resolve(peers: Sequence[ShardGroup], evidence: Evidence) -> None:
     """Set cp_size and cp_ranks of every group, or its problem."""
     unrecorded = []
     for group in peers:
@@ -62,7 +62,7 @@ def resolve(peers: Sequence[Peers], evidence: Evidence) -> None:
         infer(groups, evidence)
 
 
-def infer(groups: Sequence[Peers], evidence: Evidence) -> None:
+def infer(groups: Sequence[ShardGroup], evidence: Evidence) -> None:
     search = Search(groups, evidence)
     found = search.run()
     evidence.forget_slices()
@@ -77,7 +77,7 @@ def infer(groups: Sequence[Peers], evidence: Evidence) -> None:
 class Search:
     """A search that tries all layouts on the files of one step."""
 
-    def __init__(self, groups: Sequence[Peers], evidence: Evidence) -> None:
+    def __init__(self, groups: Sequence[ShardGroup], evidence: Evidence) -> None:
         self.groups = groups
         self.evidence = evidence
         held = {name for group in groups for shard in group.shards for name in shard.per_token}
@@ -94,7 +94,7 @@ class Search:
             return Candidate(1, 1)
         fitting = {column: self._fitting(column) for column in self.columns}
         # A column that no layout fits is ignored, but if no layout fits the engine's log-probs, there is no layout.
-        told = [column for column in self.columns if fitting[column] or column == ENGINE]
+        told = [column for column in self.columns if fitting[column] or column == ENGINE_COLUMN]
         left = [one for one in self.candidates if told and all(one in fitting[column] for column in told)]
         if not left:
             return f"no layout fits the widths and the rollout file ({misfit})"
@@ -125,29 +125,29 @@ class Search:
                 return rule
         return None
 
-    def _fits(self, group: Peers, shard: Shard, column: str, candidate: Candidate, rule: str) -> bool:
+    def _fits(self, group: ShardGroup, shard: Shard, column: str, candidate: Candidate, rule: str) -> bool:
         cp_rank = candidate.rank_of(shard)
         key = id(shard), column, candidate.cp, cp_rank, rule
         if key not in self._fit:
             self._fit[key] = self._slice_fits(group, shard, column, candidate.cp, cp_rank, rule)
         return self._fit[key]
 
-    def _slice_fits(self, group: Peers, shard: Shard, column: str, cp: int, cp_rank: int, rule: str) -> bool:
+    def _slice_fits(self, group: ShardGroup, shard: Shard, column: str, cp: int, cp_rank: int, rule: str) -> bool:
         if shard.cp_size is not None and (shard.cp_size, shard.cp_rank) != (cp, cp_rank):
             return False
         held = group.spans(rule, cp, cp_rank)
         rows, widths = self._widths(group, shard, column)
         if not np.array_equal(held.width[rows], widths):
             return False
-        return column != ENGINE or self.evidence.engine_agrees(group, shard, held)
+        return column != ENGINE_COLUMN or self.evidence.engine_agrees(group, shard, held)
 
-    def _widths(self, group: Peers, shard: Shard, column: str) -> tuple[Ints, Ints]:
+    def _widths(self, group: ShardGroup, shard: Shard, column: str) -> tuple[Ints, Ints]:
         """Return the rows whose widths depend on the layout, and those widths."""
         key = id(shard), column
         if key not in self._told:
             widths = shard.widths(column)
             told = (widths >= 0) & (group.positions >= 0)
-            if column == ENGINE:  # the engine's own list may have another length than its sample, layout or not
+            if column == ENGINE_COLUMN:  # the engine's own list may have another length than its sample, layout or not
                 told &= [self._has_engine(int(position)) for position in group.positions]
             rows = np.flatnonzero(told)
             self._told[key] = rows, widths[rows]

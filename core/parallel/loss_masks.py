@@ -7,19 +7,19 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dumptui.core.fields.token_field import Flat
-from dumptui.core.formats.sample import WEIGHTED, Sample, is_weighted
+from dumptui.core.fields.token_field import TokenField
+from dumptui.core.formats.sample import WEIGHTED_MASK, Sample, is_weighted
 from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.parallel.row_evidence import Evidence, read_each
 from dumptui.core.parallel.row_matching import Row
-from dumptui.core.parallel.shard_group import Peers
+from dumptui.core.parallel.shard_group import ShardGroup
 
-Wanted: TypeAlias = Sequence[tuple[Peers, Ints, Ints]]
+Wanted: TypeAlias = Sequence[tuple[ShardGroup, Ints, Ints]]
 """Per data-parallel shard, its samples by their place in the output, and their rows."""
 
 
 def fill_masks(
-    out: Flat, samples: Sequence[Sample], rows: Sequence[Row | None], wanted: Wanted, evidence: Evidence
+    out: TokenField, samples: Sequence[Sample], rows: Sequence[Row | None], wanted: Wanted, evidence: Evidence
 ) -> None:
     """Write 0 and 1, and what can be said where there is none of the sample's length."""
     trained = train_masks(out, wanted, evidence)
@@ -34,10 +34,10 @@ def fill_masks(
             out.states[at], out.reasons[at] = "unreadable", odd or reason
         else:
             values[:], known[:], out.states[at] = mask > 0, True, "ok"
-            out.reasons[at] = WEIGHTED if is_weighted(mask) else None
+            out.reasons[at] = WEIGHTED_MASK if is_weighted(mask) else None
 
 
-def train_masks(out: Flat, wanted: Wanted, evidence: Evidence) -> list[Array | None]:
+def train_masks(out: TokenField, wanted: Wanted, evidence: Evidence) -> list[Array | None]:
     """From the first file of each shard that can be read and is of the sample's attempt."""
     found: list[Array | None] = [None] * len(out.positions)
     for peers, ats, rows in wanted:

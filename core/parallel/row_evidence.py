@@ -20,23 +20,23 @@ from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped
 from dumptui.core.parallel.alignment import Alignment, align
 from dumptui.core.parallel.context_parallel import Array, Spans
-from dumptui.core.parallel.shard_group import ENGINE, Peers
+from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.ptfile.file import read_all
 
 # Relative and absolute error of a copy rounded to a type; for a type that is not named, those of float8_e5m2.
-ROUNDING = {
+DTYPE_ROUNDING = {
     "float64": (1e-6, 1e-7),
     "float32": (1e-6, 1e-7),
     "float16": (2.0**-10, 2.0**-24),
     "bfloat16": (2.0**-7, 1e-7),
 }
-_COARSEST = (2.0**-2, 2.0**-9)
+_COARSEST_ROUNDING = (2.0**-2, 2.0**-9)
 # Keys under which a sample holds the media of its prompt and response.
-MEDIA = ("multimodal_inputs", "multimodal_train_inputs")
+MEDIA_KEYS = ("multimodal_inputs", "multimodal_train_inputs")
 # So many equal log-probs other than 0 are of one sample.
 TELLING_VALUES = 3
 # Stands where the rollout file has no number: no log-prob is that large.
-ANYTHING = np.finfo(np.float32).max
+ANY_DIFFERENCE = np.finfo(np.float32).max
 
 
 class Agreement(NamedTuple):
@@ -49,7 +49,7 @@ class Agreement(NamedTuple):
     telling: Bools
 
 
-class Judged(NamedTuple):
+class RowVerdict(NamedTuple):
     """The verdicts on the rows of a file.
 
     `others`: the row holds other tokens than the sample it was joined to. `moved`: its engine log-probs contradict the
@@ -67,12 +67,12 @@ class Evidence:
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.samples = samples
         self._tokens: dict[tuple[int, int], bool | None] = {}
-        self._judged: dict[tuple[int, str], Judged] = {}
+        self._judged: dict[tuple[int, str], RowVerdict] = {}
         self._engine: dict[int, list[Array | None]] = {}
 
     # Tokens -----------------------------------------------------------------------------------------------
 
-    def read_tokens(self, peers: Peers) -> list[Array | None]:
+    def read_tokens(self, peers: ShardGroup) -> list[Array | None]:
         """Return the tokens of every row, from the first file that has them; None where no file can be read."""
         tokens: list[Array | None] = [None] * peers.first.rows
         for shard in peers.shards:
@@ -102,12 +102,12 @@ class Evidence:
             return False
         return bool((tokens == sample.tokens).all())
 
-    def same_engine(self, peers: Peers, row: int, position: int) -> bool:
+    def same_engine(self, peers: ShardGroup, row: int, position: int) -> bool:
         """Whether a row whose tokens can't be read holds all of the engine's log-probs of a sample, to the bit."""
         full = self.samples[position].rollout_log_probs
         if full is None or np.count_nonzero(full) < TELLING_VALUES:
             return False
-        copies = (read_each([shard.tensor(ENGINE, row)])[0] for shard in peers.shards)
+        copies = (read_each([shard.tensor(ENGINE_COLUMN, row)])[0] for shard in peers.shards)
         return any(copy is not None and np.array_equal(copy, full) for copy in copies)
 
     def alignment(self, shard: Shard, row: int, tokens: Array, position: int) -> Alignment | None:
@@ -125,20 +125,20 @@ class Evidence:
 
     # Log-probs --------------------------------------------------------------------------------------------
 
-    def judge(self, peers: Peers, shard: Shard, rule: str | None) -> Judged:
+    def judge(self, peers: ShardGroup, shard: Shard, rule: str | None) -> RowVerdict:
         """Return the verdicts on a file's rows, whose engine log-probs follow `rule`; None leaves those unchecked."""
         key = id(shard), rule or ""
         if key not in self._judged:
             found = _nothing_said(shard)
-            if rule is not None and ENGINE in shard.per_token:
+            if rule is not None and ENGINE_COLUMN in shard.per_token:
                 held = peers.spans(rule, peers.cp_size, peers.cp_ranks[peers.shards.index(shard)])
                 found = self._agreement(peers, shard, held, read_engine(shard))
             others = self._others(peers, shard, np.flatnonzero(~found.telling & (peers.positions >= 0)).tolist())
             moved = [agree is False and not other for agree, other in zip(found.agreed, others.tolist(), strict=True)]
-            self._judged[key] = Judged(others, np.array(moved, bool), found.identical)
+            self._judged[key] = RowVerdict(others, np.array(moved, bool), found.identical)
         return self._judged[key]
 
-    def _others(self, peers: Peers, shard: Shard, unsure: Sequence[int]) -> Bools:
+    def _others(self, peers: ShardGroup, shard: Shard, unsure: Sequence[int]) -> Bools:
         """Which of these rows are not sure to be of the sample; those of the first file were joined by their tokens."""
         others = np.zeros(shard.rows, bool)
         left = [row for row in unsure if shard is not peers.first]
@@ -146,7 +146,7 @@ class Evidence:
             others[row] = tokens is None or not self._is_sample(shard, row, tokens, int(peers.positions[row]))
         return others
 
-    def engine_agrees(self, peers: Peers, shard: Shard, held: Spans) -> bool:
+    def engine_agrees(self, peers: ShardGroup, shard: Shard, held: Spans) -> bool:
         """Whether a file's slices of the engine's log-probs are those at `held`, over all rows of this attempt."""
         if id(shard) not in self._engine:
             self._engine[id(shard)] = read_engine(shard)
@@ -159,7 +159,7 @@ class Evidence:
     def forget_slices(self) -> None:
         self._engine.clear()
 
-    def _agreement(self, peers: Peers, shard: Shard, held: Spans, parts: Sequence[Array | None]) -> Agreement:
+    def _agreement(self, peers: ShardGroup, shard: Shard, held: Spans, parts: Sequence[Array | None]) -> Agreement:
         found = agreed, identical, telling = _nothing_said(shard)
         widths, positions = held.width.tolist(), peers.positions.tolist()
         facts = zip(positions, widths, parts, strict=True)
@@ -172,7 +172,7 @@ class Evidence:
         starts = [0, *accumulate(widths[row] for row in rows)]
         identical[rows] = same = np.logical_and.reduceat(mine == there, starts[:-1])
         telling[rows] = same & (np.add.reduceat(mine != 0, starts[:-1], dtype=np.int64) >= TELLING_VALUES)
-        relative, absolute = rounding(shard.columns[ENGINE][rows[0]])
+        relative, absolute = rounding(shard.columns[ENGINE_COLUMN][rows[0]])
         for row, (start, stop), equal in zip(rows, pairwise(starts), same.tolist(), strict=True):
             cut = slice(start, stop)
             agreed[row] = equal or bool(same_values(mine[cut], there[cut], relative, absolute).all())
@@ -186,16 +186,16 @@ class Evidence:
         full = sample.rollout_log_probs
         return full is not None and len(full) == sample.response_length
 
-    def _engine_at(self, peers: Peers, row: int, places: tuple[slice, slice]) -> list[Array]:
+    def _engine_at(self, peers: ShardGroup, row: int, places: tuple[slice, slice]) -> list[Array]:
         """The rollout file's values at places of the row; what it holds no number for is equal to anything."""
         sample = self.samples[int(peers.positions[row])]
         full = sample.rollout_log_probs
         assert full is not None
         if len(sample.unscored):
             full = full.copy()
-            full[sample.unscored] = ANYTHING
+            full[sample.unscored] = ANY_DIFFERENCE
         if (found := peers.alignments.get(row)) is not None:
-            written, full = full, np.full(int(peers.first.responses[row]), ANYTHING)
+            written, full = full, np.full(int(peers.first.responses[row]), ANY_DIFFERENCE)
             full[found.at[found.own]] = written[found.own]
         return [full[one] for one in places]
 
@@ -205,7 +205,7 @@ def _nothing_said(shard: Shard) -> Agreement:
 
 
 def read_engine(shard: Shard) -> list[Array | None]:
-    return read_each(shard.tensors(ENGINE, range(shard.rows)))
+    return read_each(shard.tensors(ENGINE_COLUMN, range(shard.rows)))
 
 
 def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
@@ -221,16 +221,16 @@ def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
 
 
 def has_media(shard: Shard, row: int, sample: Sample) -> bool:
-    return shard.value("multimodal_train_inputs", row) is not None or not sample.extra.keys().isdisjoint(MEDIA)
+    return shard.value("multimodal_train_inputs", row) is not None or not sample.extra.keys().isdisjoint(MEDIA_KEYS)
 
 
 def same_values(part: Array, full: Array, relative: float, absolute: float) -> Array:
     """Return, per value, whether two copies of log-probs are equal up to the rounding of `part`."""
     with np.errstate(invalid="ignore"):
         equal: Array = (part == full) | (np.abs(part - full) <= absolute + relative * np.abs(full))
-        equal |= (np.isnan(part) & np.isnan(full)) | (full == ANYTHING)
+        equal |= (np.isnan(part) & np.isnan(full)) | (full == ANY_DIFFERENCE)
     return equal
 
 
 def rounding(dumped: Dumped) -> tuple[float, float]:
-    return ROUNDING.get(dumped.dtype, _COARSEST)
+    return DTYPE_ROUNDING.get(dumped.dtype, _COARSEST_ROUNDING)

@@ -16,14 +16,14 @@ from dumptui.core.formats.values import as_float
 from dumptui.core.parallel.alignment import Alignment
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.row_evidence import Evidence, has_media
-from dumptui.core.parallel.shard_group import Peers
+from dumptui.core.parallel.shard_group import ShardGroup
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """Where a sample's train row is. `tied` if another sample fitted as well, so that order decided."""
 
-    peers: Peers
+    peers: ShardGroup
     row: int
     tied: bool = False
 
@@ -44,7 +44,7 @@ class Matcher:
             places = self._without_index if sample.index is None else self._by_index[sample.index]
             places.append(sample.position)
 
-    def add(self, peers: Peers) -> None:
+    def add(self, peers: ShardGroup) -> None:
         """Match every row of a data-parallel shard and set its `positions`."""
         first = peers.first
         peers.positions = np.full(first.rows, -1, np.int64)
@@ -61,7 +61,7 @@ class Matcher:
                 peers.alignments[row] = alignment
 
     def _find(
-        self, peers: Peers, row: int, tokens: Array | None, total: int, response: int
+        self, peers: ShardGroup, row: int, tokens: Array | None, total: int, response: int
     ) -> tuple[int, bool, Alignment | None] | str:
         """The position of a row's sample, whether others fitted as well, and where it lies in an expanded response; or
         why there is none.
@@ -79,7 +79,7 @@ class Matcher:
         if not same and tokens is not None:
             found = ((position, self.evidence.alignment(shard, row, tokens, position)) for position in longer)
             same = {position: alignment for position, alignment in found if alignment is not None}
-        if named == _NAMELESS and len(same) != 1:
+        if named == _NO_INDEX and len(same) != 1:
             return f"cannot join: {named}, and its tokens match no single sample"
         if not same and tokens is None:
             return self._refuse(candidates, f"{named} is not confirmed: the tokens of the row can't be read")
@@ -90,7 +90,7 @@ class Matcher:
         free = [position for position in same if self.rows[position] is None]
         return (free[0], len(same) > 1, same[free[0]]) if free else f"{named} already has a train row"
 
-    def _is_row(self, peers: Peers, row: int, tokens: Array | None, response: int, position: int) -> bool:
+    def _is_row(self, peers: ShardGroup, row: int, tokens: Array | None, response: int, position: int) -> bool:
         if tokens is None:
             return self.evidence.same_engine(peers, row, position)
         return self.evidence.equal_tokens(tokens, response, position)
@@ -107,7 +107,7 @@ class Matcher:
             return f"rollout_position {position}", [position] if 0 <= position < len(self.samples) else []
         if index is not None:
             return f"sample_index {index}", self._by_index.get(index, [])
-        return _NAMELESS, self._without_index or list(range(len(self.samples)))
+        return _NO_INDEX, self._without_index or list(range(len(self.samples)))
 
     def _fitting(self, total: int, response: int, candidates: Sequence[int]) -> tuple[list[int], list[int]]:
         """The samples with a row's lengths, and those that are shorter, as media are expanded on the train side."""
@@ -119,7 +119,7 @@ class Matcher:
         return exact, [position for position, t, r in lengths if t < total and r <= response]
 
 
-_NAMELESS = "it has no sample_index"
+_NO_INDEX = "it has no sample_index"
 
 
 def raw_rewards(shards: Sequence[Shard], samples: Sequence[Sample], rows: Sequence[Row | None]) -> list[object] | None:

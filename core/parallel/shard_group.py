@@ -15,18 +15,18 @@ from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.parallel.alignment import Alignment
 from dumptui.core.parallel.context_parallel import Ints, Spans, spans
 
-ENGINE = "rollout_log_probs"
+ENGINE_COLUMN = "rollout_log_probs"
 # Some advantage estimators slice these by the thd rule in bshd runs too, so the run's format does not show the rule.
-EITHER_RULE = frozenset(("advantages", "returns"))
-FORMATS = ("thd", "bshd")
-LARGEST_CP = 1024
+AMBIGUOUS_COLUMNS = frozenset(("advantages", "returns"))
+QKV_FORMATS = ("thd", "bshd")
+MAX_CP_SIZE = 1024
 # Rows whose tokens distinguish two files with equal indices and lengths: other attempts and siblings differ in nearly
 # all rows.
 _PROBED_ROWS = 4
 
 
 @dataclass(eq=False)
-class Peers:
+class ShardGroup:
     """The files of one data-parallel shard: equal rows on every tensor, pipeline and context-parallel rank.
 
     `positions` gives for each row the sample's position in the rollout file, -1 where it has none. `alignments` are of
@@ -79,7 +79,7 @@ class Peers:
     def rules(self) -> list[str]:
         """Return the rules to try, the run's own first; "full" is for columns that were not sliced."""
         own = self.qkv_format
-        others = [name for name in FORMATS if name != own and (name == "thd" or self.padded is not None)]
+        others = [name for name in QKV_FORMATS if name != own and (name == "thd" or self.padded is not None)]
         return [own, *others, "full"]
 
     def spans(self, rule: str, cp_size: int, cp_rank: int) -> Spans:
@@ -98,15 +98,15 @@ class Peers:
 # Peers ----------------------------------------------------------------------------------------------------
 
 
-def group_peers(shards: Iterable[Shard]) -> list[Peers]:
+def group_shards(shards: Iterable[Shard]) -> list[ShardGroup]:
     """Return the files grouped by equal rows, in the order of their first ranks."""
-    groups: dict[object, list[Peers]] = {}
+    groups: dict[object, list[ShardGroup]] = {}
     probe = cache(probe_tokens)
     for shard in shards:
         alike = groups.setdefault(shard.key, [])
         peers = next((one for one in alike if may_be_copies(probe(one.first), probe(shard))), None)
         if peers is None:
-            alike.append(Peers([shard]))
+            alike.append(ShardGroup([shard]))
         else:
             peers.shards.append(shard)
     return [peers for alike in groups.values() for peers in alike]
@@ -127,7 +127,7 @@ def probe_tokens(shard: Shard) -> bytes | None:
         return None
 
 
-def take_recorded(group: Peers) -> None:
+def take_recorded(group: ShardGroup) -> None:
     """Set the layout that the files record."""
     sizes = {shard.cp_size for shard in group.shards if shard.cp_size is not None}
     group.cp_size = max(sizes)
@@ -135,16 +135,16 @@ def take_recorded(group: Peers) -> None:
     group.problem = recorded_problem(group, sizes)
 
 
-def recorded_problem(group: Peers, sizes: set[int]) -> str | None:
+def recorded_problem(group: ShardGroup, sizes: set[int]) -> str | None:
     if len(sizes) > 1:
         return f"the files of one shard record different cp sizes: {sorted(sizes)}"
     if group.cp_size == 1:
         return None
-    if group.cp_size > LARGEST_CP:
+    if group.cp_size > MAX_CP_SIZE:
         return f"cp size {group.cp_size} is impossible"
     if any(shard.cp_rank is None or not 0 <= shard.cp_rank < group.cp_size for shard in group.shards):
         return f"a file records no cp rank of cp size {group.cp_size}"
-    if group.qkv_format not in FORMATS:
+    if group.qkv_format not in QKV_FORMATS:
         return f"unknown qkv_format {group.qkv_format!r}"
     if group.qkv_format == "bshd" and group.padded is None:
         return "bshd without max_seq_lens: the padded length used for slicing is not dumped"
@@ -155,7 +155,7 @@ def recorded_problem(group: Peers, sizes: set[int]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SlicingRule:
     """The rules by which a column may have been sliced in the whole step.
 
     Each fits every slice, and they place the slices differently; without any, `problem` says why.
@@ -165,27 +165,27 @@ class Cut:
     problem: str | None = None
 
 
-def find_cut(groups: Sequence[Peers], column: str) -> Cut:
+def find_slicing_rule(groups: Sequence[ShardGroup], column: str) -> SlicingRule:
     """Return the rules that fit every slice of a column: all slices of a column are cut by one rule.
 
     The first rule that fits is taken, the run's own if possible; columns in EITHER_RULE keep all that fit.
     """
     sliced = [group for group in groups if group.cp_size > 1 and group.problem is None and group.joined]
     if not sliced:
-        return Cut(("full",))
+        return SlicingRule(("full",))
     misfits = {
         rule: misfit(sliced, column, rule) for rule in dict.fromkeys(r for group in sliced for r in group.rules())
     }
     fitting = [rule for rule, problem in misfits.items() if problem is None]
     if not fitting:
-        return Cut((), f"widths are not zigzag: {next(iter(misfits.values()))}")
+        return SlicingRule((), f"widths are not zigzag: {next(iter(misfits.values()))}")
     kept = fitting[:1]
-    if column in EITHER_RULE:
+    if column in AMBIGUOUS_COLUMNS:
         kept += [rule for rule in fitting[1:] if not same_places(sliced, column, fitting[0], rule)]
-    return Cut(tuple(kept))
+    return SlicingRule(tuple(kept))
 
 
-def misfit(groups: Sequence[Peers], column: str, rule: str) -> str | None:
+def misfit(groups: Sequence[ShardGroup], column: str, rule: str) -> str | None:
     """Return a description of the first slice whose width differs from the rule's; None if all fit."""
     for group in groups:
         for shard, cp_rank in group.placed():
@@ -200,7 +200,7 @@ def misfit(groups: Sequence[Peers], column: str, rule: str) -> str | None:
     return None
 
 
-def same_places(groups: Sequence[Peers], column: str, one: str, other: str) -> bool:
+def same_places(groups: Sequence[ShardGroup], column: str, one: str, other: str) -> bool:
     return all(
         edges(group.spans(one, group.cp_size, cp_rank)) == edges(group.spans(other, group.cp_size, cp_rank))
         for group in groups

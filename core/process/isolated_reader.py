@@ -23,11 +23,11 @@ from dumptui.core.process.memory_limit import memory_ceiling
 
 Answer = TypeVar("Answer")
 
-SECONDS = 30
+ANSWER_SECONDS = 30
 """Until an answer is waited for in vain: a mirror of 30 MB takes 0.2 s."""
-GROWTH, HEADROOM = 64, 2 << 30
+GROWTH_FACTOR, HEADROOM_BYTES = 64, 2 << 30
 """Bytes that reading a file may take, for each of its own and beside."""
-_SERVE = "import sys; sys.path[:] = {path!r}; from dumptui.core.process.isolated_reader import serve; serve()"
+_SERVE_CODE = "import sys; sys.path[:] = {path!r}; from dumptui.core.process.isolated_reader import serve; serve()"
 
 _lock = threading.Lock()
 _process: subprocess.Popen[bytes] | None = None
@@ -68,7 +68,7 @@ def guarded(read: Callable[..., Answer], path: str | os.PathLike[str], *args: ob
         size = os.stat(path).st_size
     except OSError:
         size = 0  # `read` says what is wrong with it
-    with memory_ceiling(GROWTH * size + HEADROOM):
+    with memory_ceiling(GROWTH_FACTOR * size + HEADROOM_BYTES):
         return read(path, *args)
 
 
@@ -82,7 +82,7 @@ def ask(read: Callable[..., Any], path: str | os.PathLike[str], args: tuple[obje
     except TimeoutError:
         process.kill()
         process.wait()
-        return Reply(None, NotHere(path, f"it could not be read within {SECONDS} s"))
+        return Reply(None, NotHere(path, f"it could not be read within {ANSWER_SECONDS} s"))
     except (EOFError, OSError, pickle.UnpicklingError):
         process.kill()
         return Reply(None, death(path, process.wait()))
@@ -93,7 +93,7 @@ def begun() -> subprocess.Popen[bytes]:
     global _process, _owner
     if _process is None or _owner != os.getpid() or _process.poll() is not None:
         _owner = os.getpid()
-        code = _SERVE.format(path=sys.path)
+        code = _SERVE_CODE.format(path=sys.path)
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         _process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, **streams)  # type: ignore[call-overload]
     return _process
@@ -106,7 +106,7 @@ def exchange(process: subprocess.Popen[bytes], question: object) -> Reply:
     process.stdin.flush()
     wait = select.poll()
     wait.register(process.stdout, select.POLLIN)
-    if not wait.poll(SECONDS * 1000):
+    if not wait.poll(ANSWER_SECONDS * 1000):
         raise TimeoutError
     reply: Reply = pickle.load(process.stdout)
     return reply

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TRIES, TRY_SECONDS = 40, 0.05
 """How often it is removed: of this process, a fork may still be writing into it."""
 
@@ -23,7 +23,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     A process of its own removes it once this one is gone: a handler of a signal can't do that for each of them, nor
     wherever they come, as what it raises is lost in `__del__`.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
         ours, child = start_cleaner(folder)

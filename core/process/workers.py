@@ -18,12 +18,12 @@ from dumptui.core.process.resources import can_have_threads
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
-MOST = 4  # a login node is shared
-COUNT = max(1, min(MOST, os.cpu_count() or 1))
+MAX_PROCESSES = 4  # a login node is shared
+PROCESS_COUNT = max(1, min(MAX_PROCESSES, os.cpu_count() or 1))
 ENDING_SECONDS = 1.0
-_TOGETHER = 4  # items a task: handing one out takes as long as a tenth of a small step
+_ITEMS_PER_TASK = 4  # items a task: handing one out takes as long as a tenth of a small step
 _OTHER_THREADS = 12  # of the pool, the screen and what reads; each worker is a process and a thread
-_AHEAD = 4  # tasks handed out for each process: enough to keep it busy, few enough to stop at once
+_TASKS_AHEAD = 4  # tasks handed out for each process: enough to keep it busy, few enough to stop at once
 
 
 class Workers:
@@ -32,7 +32,7 @@ class Workers:
     @classmethod
     def begin(cls) -> Workers | None:
         """None where processes, threads or semaphores can't be had: then this process does the work."""
-        if not can_have_threads(2 * COUNT + _OTHER_THREADS):  # a pool whose own thread lacks one waits for ever
+        if not can_have_threads(2 * PROCESS_COUNT + _OTHER_THREADS):  # a pool whose own thread lacks one waits for ever
             return None
         try:
             return cls()
@@ -41,7 +41,7 @@ class Workers:
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("fork")
-        self._pool = ProcessPoolExecutor(COUNT, mp_context=context, initializer=end_with_parent)
+        self._pool = ProcessPoolExecutor(PROCESS_COUNT, mp_context=context, initializer=end_with_parent)
         try:
             self._pool.submit(os.getpid).result()  # all are forked at the first task
         except BaseException:
@@ -52,9 +52,9 @@ class Workers:
         """What `function` makes of each item, in order. Raises BrokenProcessPool when a process dies."""
         waiting: deque[Future[list[Answer]]] = deque()
         coming = iter(items)
-        while some := list(islice(coming, _TOGETHER)):
+        while some := list(islice(coming, _ITEMS_PER_TASK)):
             waiting.append(self._pool.submit(make_each, function, some))
-            if len(waiting) >= COUNT * _AHEAD:
+            if len(waiting) >= PROCESS_COUNT * _TASKS_AHEAD:
                 yield from waiting.popleft().result()
         while waiting:
             yield from waiting.popleft().result()

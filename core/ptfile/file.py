@@ -29,8 +29,8 @@ __all__ = ["Array", "OnRead", "Placeholder", "PtFile", "Tensor", "Truncated", "r
 
 # An honest pickle grows to 30 times its size at most (empty lists of 3 bytes); the rest is for other threads.
 _GROWTH, _HEADROOM = 64, 512 << 20
-_SLACK = 32 << 20  # with that much, a pickle that runs out of memory is itself to blame
-_PIECE = 1 << 20
+_SLACK_BYTES = 32 << 20  # with that much, a pickle that runs out of memory is itself to blame
+_PIECE_BYTES = 1 << 20
 _WORTH_CUTTING = 1 << 20  # below, as much is lost as gained
 _LONGEST_REASON = 120
 
@@ -104,10 +104,10 @@ class PtFile:
 
     def _read_pickle(self, start: int, size: int, checksum: int, on_read: OnRead | None) -> memoryview:
         whole, found = np.empty(size, np.uint8).data, 0  # a bytearray's zeros keep other threads waiting: 40 ms
-        for at in range(0, size, _PIECE):  # joined at the end, they would take twice the memory
+        for at in range(0, size, _PIECE_BYTES):  # joined at the end, they would take twice the memory
             if on_read is not None:
                 on_read(0, size)
-            piece = self._snapshot.read(start + at, min(_PIECE, size - at))
+            piece = self._snapshot.read(start + at, min(_PIECE_BYTES, size - at))
             whole[at : at + len(piece)] = piece
             found = zlib.crc32(piece, found)
         if checksum not in (0, found):
@@ -124,7 +124,7 @@ class PtFile:
             raise
 
     def _unpickle(self, feed: PickleFeed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> Any:
-        enough = may_grow(_GROWTH * feed.size + _SLACK)
+        enough = may_grow(_GROWTH * feed.size + _SLACK_BYTES)
         try:
             with memory_ceiling(_GROWTH * feed.size + _HEADROOM):
                 return Unpickler(feed, storages, arrays).load()

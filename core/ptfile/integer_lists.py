@@ -14,15 +14,15 @@ import numpy as np
 
 from dumptui.core.parallel.context_parallel import Array, Ints
 
-BATCH = 1000  # items that pickle appends at once, in C and in Python
+APPENDED_ITEMS = 1000  # items that pickle appends at once, in C and in Python
 _SIDE_BY_SIDE = 512  # batches in parallel: their items take 4 MB and 25 ms
-_LONGEST = 16 << 20  # bytes of one list, 3 million integers: batches beyond are not walked in parallel
+_MAX_LIST_BYTES = 16 << 20  # bytes of one list, 3 million integers: batches beyond are not walked in parallel
 _MARK, _APPENDS = b"("[0], b"e"[0]
-_WIDTHS = np.zeros(256, np.int64)
-_WIDTHS[list(b"KMJ")] = 2, 3, 5
-_BITS = np.zeros(256, np.int32)
-_BITS[list(b"KMJ")] = 0xFF, 0xFFFF, -1
-_NOTHING = np.empty(0, np.int32)
+_OPCODE_WIDTHS = np.zeros(256, np.int64)
+_OPCODE_WIDTHS[list(b"KMJ")] = 2, 3, 5
+_OPCODE_BITS = np.zeros(256, np.int32)
+_OPCODE_BITS[list(b"KMJ")] = 0xFF, 0xFFFF, -1
+_NO_INTEGERS = np.empty(0, np.int32)
 
 
 Buffer: TypeAlias = bytes | memoryview
@@ -81,18 +81,18 @@ def read_lists(data: Buffer, marks: Sequence[Ints]) -> Iterator[Integers]:
 
 def batch_marks(stream: Array, start: int, end: int) -> Ints:
     """Return the positions where a batch of integers may begin: the first mark, and each mark after a batch's end."""
-    piece = stream[start : min(end, start + _LONGEST)]
+    piece = stream[start : min(end, start + _MAX_LIST_BYTES)]
     marks = np.flatnonzero(piece[1:-1] == _MARK) + 1
-    is_start = (piece[marks - 1] == _APPENDS) & (_WIDTHS[piece[marks + 1]] > 0)
+    is_start = (piece[marks - 1] == _APPENDS) & (_OPCODE_WIDTHS[piece[marks + 1]] > 0)
     return np.concatenate([[0], marks[is_start]]) + start
 
 
 def walk(data: Buffer, stream: Array, starts: Ints) -> Iterator[Batch]:
     """Yield the batch whose first item is at each of `starts`."""
-    positions = np.empty((BATCH + 1, len(starts)), np.int64)
+    positions = np.empty((APPENDED_ITEMS + 1, len(starts)), np.int64)
     positions[0] = starts
-    for item in range(BATCH):
-        np.add(positions[item], _WIDTHS[stream.take(positions[item], mode="clip")], out=positions[item + 1])
+    for item in range(APPENDED_ITEMS):
+        np.add(positions[item], _OPCODE_WIDTHS[stream.take(positions[item], mode="clip")], out=positions[item + 1])
     counts = (positions[1:] != positions[:-1]).sum(0)
     values = values_at(data, stream, np.ascontiguousarray(positions[:-1].T))
     for row, count, end in zip(values, counts.tolist(), positions[-1].tolist(), strict=True):
@@ -102,7 +102,7 @@ def walk(data: Buffer, stream: Array, starts: Ints) -> Iterator[Batch]:
 def values_at(data: Buffer, stream: Array, positions: Ints) -> Array:
     """Return the int32 after each opcode at `positions`."""
     following = np.ndarray((len(data) - 4,), "<i4", data, 1, (1,))
-    bits = _BITS[stream.take(positions, mode="clip")]
+    bits = _OPCODE_BITS[stream.take(positions, mode="clip")]
     values: Array = following[np.minimum(positions, len(following) - 1)] & bits
     return values
 
@@ -114,13 +114,13 @@ def chain(batches: Batches, mark: int) -> Integers:
     while mark < len(stream) and stream[mark] == _MARK:
         batch = batches[mark]
         if batch.end >= len(stream) or stream[batch.end] != _APPENDS or not len(batch.values):
-            return Integers(_NOTHING, batch.end)
+            return Integers(_NO_INTEGERS, batch.end)
         parts.append(batch.values)
         mark = batch.end + 1
     last = bytes(stream[mark : mark + 6])
-    width = int(_WIDTHS[last[0]]) if last else 0
+    width = int(_OPCODE_WIDTHS[last[0]]) if last else 0
     if width and last[width : width + 1] != b"a":
-        return Integers(_NOTHING, mark)
+        return Integers(_NO_INTEGERS, mark)
     if width:
         parts.append(np.array([int.from_bytes(last[1:width], "little", signed=width == 5)], np.int32))
         mark += width + 1

@@ -8,12 +8,12 @@ from typing import Any
 from dumptui.core.errors import DumpError
 from dumptui.core.ptfile.tensor import Array
 
-_MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
+_MAGIC_NUMBER = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 
 
 def is_legacy(head: bytes) -> bool:
     """Whether a file begins with torch's magic number, a pickle of under 30 bytes."""
-    return _MAGIC in head[:30]
+    return _MAGIC_NUMBER in head[:30]
 
 
 def load_with_torch(path: str) -> Any:

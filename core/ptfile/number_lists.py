@@ -16,13 +16,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from dumptui.core.parallel.context_parallel import Array
-from dumptui.core.ptfile.integer_lists import BATCH, Buffer, read_integers
+from dumptui.core.ptfile.integer_lists import APPENDED_ITEMS, Buffer, read_integers
 
-REFERENCE = 6  # bytes of a persistent id in place of a list
-SHORTEST = 64  # a shorter list costs less to unpickle than to cut
-LIST = re.compile(rb"\](q.|r....)(?=\([GKMJ])", re.DOTALL)  # empty list, its memo, and a mark before a number
+REFERENCE_BYTES = 6  # bytes of a persistent id in place of a list
+MIN_LIST_ITEMS = 64  # a shorter list costs less to unpickle than to cut
+LIST_OPENING = re.compile(rb"\](q.|r....)(?=\([GKMJ])", re.DOTALL)  # empty list, its memo, and a mark before a number
 _MARK, _APPENDS, _APPEND = b"("[0], b"e"[0], b"a"[0]
-_STRIDES = {b"G"[0]: 9, b"K"[0]: 2}
+_ITEM_BYTES = {b"G"[0]: 9, b"K"[0]: 2}
 
 
 OnCut: TypeAlias = Callable[[int], object]
@@ -57,7 +57,7 @@ def cut_number_runs(data: Buffer, on_cut: OnCut | None = None) -> Cut:
         if run.start < run_end:  # token ids of the previous list that look like a list: 1 step in 1,000 has one
             continue
         run_end = run.end
-        if len(run.values) < SHORTEST:
+        if len(run.values) < MIN_LIST_ITEMS:
             continue
         pieces += [data[done : run.start], b"J", struct.pack("<i", len(arrays)), b"Q", run.memo]
         arrays.append(run.values)
@@ -70,8 +70,8 @@ def report_progress(runs: Iterable[Run], on_cut: OnCut) -> Iterator[Run]:
     """Yield the runs unchanged, and call `on_cut` with the number of bytes cut before each."""
     done = 0
     for run in runs:
-        if len(run.values) >= SHORTEST:
-            done += run.end - run.start - len(run.memo) - REFERENCE
+        if len(run.values) >= MIN_LIST_ITEMS:
+            done += run.end - run.start - len(run.memo) - REFERENCE_BYTES
         on_cut(done)
         yield run
 
@@ -82,12 +82,12 @@ def find_runs(data: Buffer) -> Iterator[Run]:
     mixed: list[re.Match[bytes]] = []
     limits: list[int] = []
     position = 0
-    while (match := LIST.search(data, position)) is not None:
+    while (match := LIST_OPENING.search(data, position)) is not None:
         if len(limits) < len(mixed):
             limits.append(match.start())
         position = match.end()
         parts, end = read_batches(stream, position)
-        if sum(map(len, parts)) >= SHORTEST:
+        if sum(map(len, parts)) >= MIN_LIST_ITEMS:
             yield Run(match.start(), match[1], end, decode(parts))
             position = end
         elif not parts and stream[position + 1] != b"G"[0]:
@@ -101,10 +101,10 @@ def find_runs(data: Buffer) -> Iterator[Run]:
 def read_batches(stream: Array, position: int) -> tuple[list[Array], int]:
     """Return the raw items, (n, stride), of each batch of the list with its first mark at `position`, and its end."""
     kind = int(stream[position + 1])
-    stride = _STRIDES.get(kind, 0)
+    stride = _ITEM_BYTES.get(kind, 0)
     parts: list[Array] = []
     while stride and position < len(stream) and stream[position] == _MARK:
-        items = stream[position + 1 : position + 1 + BATCH * stride]
+        items = stream[position + 1 : position + 1 + APPENDED_ITEMS * stride]
         items = items[: len(items) // stride * stride].reshape(-1, stride)
         count = len(items) if (items[:, 0] == kind).all() else int(np.argmax(items[:, 0] != kind))
         end = position + 1 + count * stride

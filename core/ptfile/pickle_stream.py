@@ -8,7 +8,7 @@ from dumptui.core.ptfile.zip_directory import Read
 
 OnRead = Callable[[int, int], None]
 
-_WINDOW = 1 << 20
+_WINDOW_BYTES = 1 << 20
 
 
 class PickleFeed:
@@ -48,7 +48,7 @@ class PickleFeed:
 
     def readline(self) -> bytes:
         """Called only when a line crosses the end of the prefetched bytes."""
-        piece = self._ahead(_WINDOW)
+        piece = self._ahead(_WINDOW_BYTES)
         line = piece[: piece.find(b"\n") + 1] or piece
         self._position += len(line)
         self.ran_out |= not line.endswith(b"\n")
@@ -58,7 +58,9 @@ class PickleFeed:
         n = min(n, self.size - self._position)
         offset = self._position - self._window_start
         if offset + n > len(self._window):
-            self._window = self._read(self._start + self._position, min(max(n, _WINDOW), self.size - self._position))
+            self._window = self._read(
+                self._start + self._position, min(max(n, _WINDOW_BYTES), self.size - self._position)
+            )
             self._window_start, offset = self._position, 0
         return self._window[offset : offset + n]
 

@@ -19,7 +19,7 @@ from dumptui.core.errors import DumpError
 Stamp = tuple[int, int, int]
 """Inode, size in bytes, mtime in nanoseconds."""
 
-_SMALL = 256 << 10  # kept in memory: one read for all of it instead of two a tensor
+_SMALL_FILE_BYTES = 256 << 10  # kept in memory: one read for all of it instead of two a tensor
 
 
 class Truncated(DumpError):
@@ -44,7 +44,7 @@ class Snapshot:
         self._descriptor, self.stamp = _open(self.path)
         self._bytes: bytes | None = None
         try:
-            if self.size <= _SMALL:
+            if self.size <= _SMALL_FILE_BYTES:
                 self._bytes = self.read(0, self.size)
         finally:
             os.close(self._descriptor)

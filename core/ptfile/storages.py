@@ -17,7 +17,7 @@ from dumptui.core.ptfile.zip_directory import LOCAL_HEADER, Directory, Entry, da
 _WIDEST_GAP = 64 << 10  # reading 64 KiB in vain costs less than one more call
 _LARGEST_BLOCK = 2 << 20  # larger ones are no faster
 _LONGEST_PADDING = 4608  # a name, and padding to torch's widest storage alignment
-_ALIGNMENT = 64  # of the data in the file, which it then has in memory too: numpy is slower on what lies askew
+_ALIGNMENT_BYTES = 64  # of the data in the file, which it then has in memory too: numpy is slower on what lies askew
 
 
 class Storages:
@@ -65,7 +65,7 @@ class Storages:
         arrays: dict[int, NDArray[Any]] = {}
         with self.reading():
             for block in _blocks(self._places(tensors)):
-                start, end = block[0].start & -_ALIGNMENT, min(block[-1].end, self._end)
+                start, end = block[0].start & -_ALIGNMENT_BYTES, min(block[-1].end, self._end)
                 data = self._snapshot.read(start, end - start)
                 for place in block:
                     arrays[place.row] = self._from_block(tensors[place.row], data, start)

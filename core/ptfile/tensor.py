@@ -14,9 +14,9 @@ from dumptui.core.ptfile.zip_directory import Entry
 
 Shape: TypeAlias = tuple[int, ...]
 
-_LARGEST = 1 << 56  # times an item of 16 bytes still fits numpy's 63 bits
+_MAX_ITEMS = 1 << 56  # times an item of 16 bytes still fits numpy's 63 bits
 _MOST_DIMENSIONS = 32  # of numpy 1
-_PLAIN = (1,)  # the strides of nearly every tensor
+_CONTIGUOUS = (1,)  # the strides of nearly every tensor
 _REPEATED_BYTES = 64 << 20  # a view may repeat its bytes (expand), but 1 KB must not claim a terabyte
 
 
@@ -60,14 +60,14 @@ class Tensor:
         if 0 in self.shape:
             return 0, 0
         width = ITEMSIZE[self.dtype]
-        if self.stride == _PLAIN:
+        if self.stride == _CONTIGUOUS:
             return self.offset * width, (self.offset + self.shape[0]) * width
         last = self.offset + sum(map(mul, self.shape, self.stride)) - sum(self.stride)
         return self.offset * width, (last + 1) * width
 
     def vector(self) -> Tensor:
         """A value without a side as one of a single value."""
-        return self if self.shape else Tensor(self.source, self.storage, self.dtype, self.offset, (1,), _PLAIN)
+        return self if self.shape else Tensor(self.source, self.storage, self.dtype, self.offset, (1,), _CONTIGUOUS)
 
     def numpy(self) -> NDArray[Any]:
         """The values in an array of its own; bfloat16 and float8 as float32. Raises DumpError."""
@@ -80,10 +80,12 @@ class Tensor:
         that can't be written to.
         """
         width = ITEMSIZE[self.dtype]
-        plain = _NATIVE.get(self.dtype) if self.stride == _PLAIN and self.source.byteorder == "little" else None
+        plain = (
+            _NATIVE_CODES.get(self.dtype) if self.stride == _CONTIGUOUS and self.source.byteorder == "little" else None
+        )
         if plain is not None and self.shape[0]:  # nearly every tensor of a train file: 4 times as fast
             return np.frombuffer(data, plain, self.shape[0], self.offset * width - start)
-        stored = np.dtype(_STORED[self.dtype]).newbyteorder("<" if self.source.byteorder == "little" else ">")
+        stored = np.dtype(_STORED_CODES[self.dtype]).newbyteorder("<" if self.source.byteorder == "little" else ">")
         strides = tuple(step * width for step in self.stride)
         if not self.size:
             return _widened(np.empty(self.shape, stored), self.dtype)
@@ -119,11 +121,11 @@ class Array:
 
 
 def is_known(dtype: object) -> bool:
-    return isinstance(dtype, str) and dtype in _STORED
+    return isinstance(dtype, str) and dtype in _STORED_CODES
 
 
 def is_size(value: object) -> bool:
-    return type(value) is int and 0 <= value < _LARGEST
+    return type(value) is int and 0 <= value < _MAX_ITEMS
 
 
 def is_shape(value: object) -> bool:
@@ -148,8 +150,8 @@ def _widened(stored: NDArray[Any], dtype: str) -> NDArray[Any]:
         values = np.left_shift(stored, 16, dtype=np.uint32).view(np.float32)
     elif dtype == "bool":
         values = stored != 0  # a byte other than 0 and 1 would be a bool that is neither
-    elif dtype in _FLOAT8:
-        values = _FLOAT8[dtype][stored]
+    elif dtype in _FLOAT8_FORMATS:
+        values = _FLOAT8_FORMATS[dtype][stored]
     else:
         values = stored.astype(stored.dtype.newbyteorder("="), order="C")
     return np.asarray(values)  # of 0-d arrays, all but the last make scalars
@@ -172,27 +174,27 @@ def _without_negative_zero(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return values
 
 
-_FLOAT8 = {
+_FLOAT8_FORMATS = {
     "float8_e4m3fn": _float8_values(3, 7, {0x7F: math.nan}),
     "float8_e5m2": _float8_values(2, 15, {0x7C: math.inf, 0x7D: math.nan, 0x7E: math.nan, 0x7F: math.nan}),
     "float8_e4m3fnuz": _without_negative_zero(_float8_values(3, 8, {})),
     "float8_e5m2fnuz": _without_negative_zero(_float8_values(2, 16, {})),
 }
 
-_STORED = {
+_STORED_CODES = {
     "float16": "f2", "float32": "f4", "float64": "f8", "complex64": "c8", "complex128": "c16",
     "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
     "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
-    "bool": "u1", "bfloat16": "u2", **dict.fromkeys(_FLOAT8, "u1"),
+    "bool": "u1", "bfloat16": "u2", **dict.fromkeys(_FLOAT8_FORMATS, "u1"),
 }  # fmt: skip
 
 # Types that need no widening, as numpy has them on a little-endian machine.
-_NATIVE = {
+_NATIVE_CODES = {
     name: np.dtype(f"<{code}")
-    for name, code in _STORED.items()
-    if name not in ("bool", "bfloat16", *_FLOAT8) and sys.byteorder == "little"
+    for name, code in _STORED_CODES.items()
+    if name not in ("bool", "bfloat16", *_FLOAT8_FORMATS) and sys.byteorder == "little"
 }
-ITEMSIZE = {name: np.dtype(code).itemsize for name, code in _STORED.items()}
+ITEMSIZE = {name: np.dtype(code).itemsize for name, code in _STORED_CODES.items()}
 
-DTYPES = tuple(_STORED)
+DTYPES = tuple(_STORED_CODES)
 """The torch dtypes that can be read, named without "torch."."""

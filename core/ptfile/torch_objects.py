@@ -10,7 +10,7 @@ import pickle
 from dumptui.core.ptfile.placeholder import Placeholder, placeholder
 from dumptui.core.ptfile.tensor import ITEMSIZE, Shape, Tensor, claims_more, is_known, is_shape, is_size
 
-STORAGES = {
+STORAGE_DTYPES = {
     "FloatStorage": "float32",
     "DoubleStorage": "float64",
     "HalfStorage": "float16",

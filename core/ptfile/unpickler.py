@@ -45,7 +45,7 @@ class Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module == "__builtin__":  # as protocol 2 spells it, in names of Python 2
             module = "builtins"
-        known = KNOWN.get((module, name))
+        known = KNOWN_GLOBALS.get((module, name))
         if known is not None:
             return known
         if (module, name) not in self._placeholders:
@@ -128,12 +128,12 @@ def _complex(real: float = 0.0, imaginary: float = 0.0) -> complex:
 
 def _rebuild_from_type(function: object, _type: object, args: tuple[Any, ...], state: object) -> object:
     """The tensor in a subclass of Tensor, or in a tensor with attributes."""
-    if isinstance(function, StandIn) and function in (_TENSOR, _TENSOR_V3, _PARAMETER):
+    if isinstance(function, StandIn) and function in (_TENSOR_STAND_IN, _TENSOR_V3, _PARAMETER_STAND_IN):
         return function(*args)
     return placeholder("torch.Tensor", function, args, state)
 
 
-_BUILTINS: dict[str, Callable[..., object]] = {
+_BUILTIN_STAND_INS: dict[str, Callable[..., object]] = {
     "set": lambda *args: set(_items(*args)),
     "frozenset": lambda *args: frozenset(_items(*args)),
     "bytes": _bytes,
@@ -144,16 +144,16 @@ _BUILTINS: dict[str, Callable[..., object]] = {
     "slice": _slice,
 }
 
-_PARAMETER = StandIn(torch_objects.rebuild_parameter)
-_TENSOR = StandIn(torch_objects.rebuild_tensor)
+_PARAMETER_STAND_IN = StandIn(torch_objects.rebuild_parameter)
+_TENSOR_STAND_IN = StandIn(torch_objects.rebuild_tensor)
 _TENSOR_V3 = StandIn(torch_objects.rebuild_tensor_v3)
 
-KNOWN: dict[tuple[str, str], object] = {
-    ("torch._utils", "_rebuild_tensor"): _TENSOR,
-    ("torch._utils", "_rebuild_tensor_v2"): _TENSOR,
+KNOWN_GLOBALS: dict[tuple[str, str], object] = {
+    ("torch._utils", "_rebuild_tensor"): _TENSOR_STAND_IN,
+    ("torch._utils", "_rebuild_tensor_v2"): _TENSOR_STAND_IN,
     ("torch._utils", "_rebuild_tensor_v3"): _TENSOR_V3,
-    ("torch._utils", "_rebuild_parameter"): _PARAMETER,
-    ("torch._utils", "_rebuild_parameter_with_state"): _PARAMETER,
+    ("torch._utils", "_rebuild_parameter"): _PARAMETER_STAND_IN,
+    ("torch._utils", "_rebuild_parameter_with_state"): _PARAMETER_STAND_IN,
     ("torch._tensor", "_rebuild_from_type_v2"): StandIn(_rebuild_from_type),
     ("torch", "Size"): StandIn(lambda *args: tuple(_items(*args))),
     ("torch", "device"): StandIn(torch_objects.device),
@@ -163,12 +163,12 @@ KNOWN: dict[tuple[str, str], object] = {
     ("numpy", "dtype"): StandIn(numpy_objects.PickledDtype),
 }
 for _name in DTYPES:
-    KNOWN["torch", _name] = f"torch.{_name}"
-for _name, _dtype in torch_objects.STORAGES.items():
-    KNOWN["torch", _name] = KNOWN["torch.storage", _name] = _dtype
-for _name, _function in _BUILTINS.items():
-    KNOWN["builtins", _name] = StandIn(_function)
+    KNOWN_GLOBALS["torch", _name] = f"torch.{_name}"
+for _name, _dtype in torch_objects.STORAGE_DTYPES.items():
+    KNOWN_GLOBALS["torch", _name] = KNOWN_GLOBALS["torch.storage", _name] = _dtype
+for _name, _function in _BUILTIN_STAND_INS.items():
+    KNOWN_GLOBALS["builtins", _name] = StandIn(_function)
 for _core in ("numpy.core", "numpy._core"):  # numpy 1 and 2
-    KNOWN[f"{_core}.multiarray", "_reconstruct"] = StandIn(numpy_objects.PickledArray)
-    KNOWN[f"{_core}.multiarray", "scalar"] = StandIn(numpy_objects.scalar)
-    KNOWN[f"{_core}.numeric", "_frombuffer"] = StandIn(numpy_objects.array_from_buffer)
+    KNOWN_GLOBALS[f"{_core}.multiarray", "_reconstruct"] = StandIn(numpy_objects.PickledArray)
+    KNOWN_GLOBALS[f"{_core}.multiarray", "scalar"] = StandIn(numpy_objects.scalar)
+    KNOWN_GLOBALS[f"{_core}.numeric", "_frombuffer"] = StandIn(numpy_objects.array_from_buffer)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-ALIGNMENT = 64
+ALIGNMENT_BYTES = 64
 LOCAL_HEADER = 30
 STORAGE_NAMES = {
     "float64": "DoubleStorage",
@@ -31,9 +31,9 @@ STORAGE_NAMES = {
     "bool": "BoolStorage",
 }
 # pickle imports what it names, so torch's names stand in this module until `_as_torch` renames them.
-STORAGES = {dtype: type(name, (), {"__module__": __name__}) for dtype, name in STORAGE_NAMES.items()}
-globals().update({storage.__name__: storage for storage in STORAGES.values()})
-BY_DTYPE = {np.dtype(name): storage for name, storage in STORAGES.items() if name != "bfloat16"}
+STORAGE_TYPES = {dtype: type(name, (), {"__module__": __name__}) for dtype, name in STORAGE_NAMES.items()}
+globals().update({storage.__name__: storage for storage in STORAGE_TYPES.values()})
+BY_DTYPE = {np.dtype(name): storage for name, storage in STORAGE_TYPES.items() if name != "bfloat16"}
 NO_HOOKS: OrderedDict[str, Any] = OrderedDict()
 
 
@@ -66,7 +66,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name)
     assert archive.fp is not None
     start = archive.fp.tell() + LOCAL_HEADER + len(name) + 4
-    padding = -start % ALIGNMENT
+    padding = -start % ALIGNMENT_BYTES
     info.extra = struct.pack("<2sH", b"FB", padding) + b"Z" * padding
     archive.writestr(info, data)
 
@@ -91,7 +91,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, np.ndarray):
             return self.tensor(obj, BY_DTYPE[obj.dtype])
         if isinstance(obj, Bfloat16):
-            return self.tensor(obj.bits, STORAGES["bfloat16"])
+            return self.tensor(obj.bits, STORAGE_TYPES["bfloat16"])
         return NotImplemented
 
     def tensor(self, array: npt.NDArray[Any], kind: type) -> Any:

@@ -15,13 +15,13 @@ Read = Callable[[int, int], bytes]
 LOCAL_SIGNATURE = b"PK\3\4"
 LOCAL_HEADER = struct.Struct("<4s22xHH")
 """Signature, and the lengths of the name and the extra fields that follow it; then comes the data."""
-_FIELD = struct.Struct("<2sH")
-_RECORD = struct.Struct("<4s4xHHxxxxIIIHHH8xI")
-_END = struct.Struct("<4s8xIIH")
+_EXTRA_FIELD = struct.Struct("<2sH")
+_DIRECTORY_RECORD = struct.Struct("<4s4xHHxxxxIIIHHH8xI")
+_END_RECORD = struct.Struct("<4s8xIIH")
 _END64_LOCATOR = struct.Struct("<4s4xQ4x")
-_END64 = struct.Struct("<4s36xQQ")
+_ZIP64_END_RECORD = struct.Struct("<4s36xQQ")
 _LONGEST_COMMENT = 0xFFFF
-_PADDING = b"FB"
+_PADDING_FIELD_ID = b"FB"
 _IN_EXTRA = 0xFFFFFFFF  # the value stands in the zip64 extra field
 
 
@@ -73,20 +73,20 @@ def data_distance(data: bytes, at: int, name: bytes) -> int | None:
     if signature != LOCAL_SIGNATURE or data[start:extra] != name or len(data) < end:
         return None
     tag = b""
-    while extra + _FIELD.size <= end and tag != _PADDING:
-        tag, length = _FIELD.unpack_from(data, extra)
-        extra += _FIELD.size + length
+    while extra + _EXTRA_FIELD.size <= end and tag != _PADDING_FIELD_ID:
+        tag, length = _EXTRA_FIELD.unpack_from(data, extra)
+        extra += _EXTRA_FIELD.size + length
     return end - at if extra == end else None
 
 
 def _find_directory(path: str, size: int, read: Read) -> tuple[int, int]:
-    start_of_tail = max(0, size - _END.size - _LONGEST_COMMENT)
+    start_of_tail = max(0, size - _END_RECORD.size - _LONGEST_COMMENT)
     tail = read(start_of_tail, size - start_of_tail)
     at = tail.rfind(b"PK\5\6")
-    while at >= 0 and len(tail) - at >= _END.size:
-        _, length, start, comment = _END.unpack_from(tail, at)
+    while at >= 0 and len(tail) - at >= _END_RECORD.size:
+        _, length, start, comment = _END_RECORD.unpack_from(tail, at)
         end = start_of_tail + at
-        if at + _END.size + comment == len(tail):
+        if at + _END_RECORD.size + comment == len(tail):
             if _IN_EXTRA in (length, start):
                 length, start, end = _find_directory64(path, end, read)
             if start + length > end:
@@ -97,10 +97,10 @@ def _find_directory(path: str, size: int, read: Read) -> tuple[int, int]:
 
 
 def _find_directory64(path: str, end: int, read: Read) -> tuple[int, int, int]:
-    if end >= _END64_LOCATOR.size + _END64.size:
+    if end >= _END64_LOCATOR.size + _ZIP64_END_RECORD.size:
         signature, at = _END64_LOCATOR.unpack(read(end - _END64_LOCATOR.size, _END64_LOCATOR.size))
-        if signature == b"PK\6\7" and at <= end - _END64_LOCATOR.size - _END64.size:
-            signature, length, start = _END64.unpack(read(at, _END64.size))
+        if signature == b"PK\6\7" and at <= end - _END64_LOCATOR.size - _ZIP64_END_RECORD.size:
+            signature, length, start = _ZIP64_END_RECORD.unpack(read(at, _ZIP64_END_RECORD.size))
             if signature == b"PK\6\6":
                 return length, start, at
     raise DumpError(path, "its zip64 directory is damaged")
@@ -110,12 +110,12 @@ def _entries(directory: bytes) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
     at, end = 0, len(directory)
     while at < end:
-        signature, flags, method, crc, packed, size, n_name, n_extra, n_comment, header = _RECORD.unpack_from(
+        signature, flags, method, crc, packed, size, n_name, n_extra, n_comment, header = _DIRECTORY_RECORD.unpack_from(
             directory, at
         )
         if signature != b"PK\1\2":
             raise struct.error("no directory record here")
-        start = at + _RECORD.size
+        start = at + _DIRECTORY_RECORD.size
         at = start + n_name
         name = directory[start:at]
         if _IN_EXTRA in (packed, size, header):

@@ -18,9 +18,9 @@ from dumptui.core.types import Record
 if TYPE_CHECKING:
     import polars as pl
 
-_LARGEST = 2**63
+_MAX_INTEGER = 2**63
 MISPLACED_VALUE = "a value seems to be where a comparison is expected"
-_ANSWER = " "  # no column has this name
+_ANSWER_COLUMN = " "  # no column has this name
 
 
 def select(records: Sequence[Record], text: str, labels: Mapping[str, str] | None = None) -> list[int]:
@@ -36,13 +36,13 @@ def select(records: Sequence[Record], text: str, labels: Mapping[str, str] | Non
 
     frame = pl.DataFrame(
         [
-            pl.Series(_ANSWER, [None] * len(records), pl.Null),  # sets the height, even if no column is named
+            pl.Series(_ANSWER_COLUMN, [None] * len(records), pl.Null),  # sets the height, even if no column is named
             *(column(name, records, is_condition) for name, is_condition in expression.columns.items()),
             *(blank_column(blank, records) for blank in expression.blanks),
         ]
     )
     try:
-        answer = frame.with_columns(pl.sql_expr(expression.sql).alias(_ANSWER))[_ANSWER]
+        answer = frame.with_columns(pl.sql_expr(expression.sql).alias(_ANSWER_COLUMN))[_ANSWER_COLUMN]
     except pl.exceptions.PolarsError as error:
         raise filter_error(explain(error, expression, frame)) from None
     if answer.dtype not in (pl.Boolean, pl.Null):
@@ -60,7 +60,7 @@ def column(name: str, records: Sequence[Record], is_condition: bool) -> pl.Serie
         return pl.Series(name, values, pl.Boolean if is_condition else pl.Null)
     if all(isinstance(value, bool) for value in present):
         return pl.Series(name, values, pl.Boolean)
-    if all(isinstance(value, int) and -_LARGEST <= value < _LARGEST for value in present):
+    if all(isinstance(value, int) and -_MAX_INTEGER <= value < _MAX_INTEGER for value in present):
         return pl.Series(name, values, pl.Int64)
     if all(isinstance(value, (int, float)) for value in present):
         return pl.Series(name, [None if is_nan(value) else value for value in values], pl.Float64, strict=False)

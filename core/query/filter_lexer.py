@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
 
-FUNCTIONS = (
+SQL_FUNCTIONS = (
     *("abs", "round", "floor", "ceil", "sqrt", "exp", "ln", "coalesce", "least", "greatest"),
     *("min", "max", "avg", "median", "stddev"),
     *("lower", "upper", "length", "starts_with", "ends_with"),
 )
-BLANKS = {"null": "null", "none": "null", "nan": "nan"}
+BLANK_WORDS = {"null": "null", "none": "null", "nan": "nan"}
 _SPELLINGS = {"==": "=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not", "[": "(", "]": ")"}
-_WORDS = {"and", "or", "not", "in", "is", "like", "ilike", "between", "true", "false", *BLANKS}
-_TOKEN = r"""
+_RESERVED_WORDS = {"and", "or", "not", "in", "is", "like", "ilike", "between", "true", "false", *BLANK_WORDS}
+_TOKEN_PATTERN = r"""
     (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
     |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<word>[^\W\d]\w*)
@@ -55,7 +55,7 @@ class Names:
         phrases = [re.escape(name).replace(r"\ ", r"\s+") for name in self._columns if not name.isidentifier()]
         longest_first = "|".join(sorted(phrases, key=len, reverse=True))
         label = rf"(?P<label>(?<!\w)(?i:{longest_first})(?!\w))|" if phrases else ""
-        self.pattern = re.compile(label + _TOKEN, re.VERBOSE)
+        self.pattern = re.compile(label + _TOKEN_PATTERN, re.VERBOSE)
 
     def __contains__(self, word: str) -> bool:
         return _folded(word) in self._columns
@@ -100,12 +100,12 @@ def read_token(match: re.Match[str], following: str, names: Names) -> Token:
         case "other":
             problem = "starts a text that is not closed" if typed in "'\"" else "has no meaning in a filter"
             raise filter_error(f"{typed} {problem}")
-    if following == "(" and low not in _WORDS:
-        if low not in FUNCTIONS:
-            raise filter_error(f"unknown function {typed}: expected one of {', '.join(FUNCTIONS)}")
+    if following == "(" and low not in _RESERVED_WORDS:
+        if low not in SQL_FUNCTIONS:
+            raise filter_error(f"unknown function {typed}: expected one of {', '.join(SQL_FUNCTIONS)}")
         return Token("function", low, typed)
     if typed in names:
         return Token("column", names[typed], typed)
-    if low in _WORDS:
+    if low in _RESERVED_WORDS:
         return Token("operator", low, typed)
     raise filter_error(names.unknown(typed))

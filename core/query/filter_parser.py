@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dumptui.core.query.filter_lexer import BLANKS, Names, Token, filter_error, read_tokens
+from dumptui.core.query.filter_lexer import BLANK_WORDS, Names, Token, filter_error, read_tokens
 
-LONGEST = 1000  # characters; polars takes 1.3 s to read a chain of 300 comparisons, and the square of that for more
+MAX_CHARACTERS = (
+    1000  # characters; polars takes 1.3 s to read a chain of 300 comparisons, and the square of that for more
+)
 COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">=", "~", "~*", "!~", "!~*", "in", "like", "ilike", "between"}
 
 
@@ -48,8 +50,8 @@ class Expression:
 
 def parse(text: str, columns: Iterable[str], labels: Mapping[str, str] | None = None) -> Expression:
     """Parse a filter over `columns`; `labels` maps further names to columns. Raises DumpError with one sentence."""
-    if len(text) > LONGEST:
-        raise filter_error(f"longer than {LONGEST} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise filter_error(f"longer than {MAX_CHARACTERS} characters")
     return Parser(list(read_tokens(text, Names(columns, labels or {})))).parse()
 
 
@@ -116,7 +118,7 @@ class Parser:
             self._put("column", f'"{token.text}"')
         elif token.kind in ("text", "number") or token.text in ("true", "false"):
             self._put("value", token.text)
-        elif token.text in BLANKS:
+        elif token.text in BLANK_WORDS:
             raise filter_error(f"only a column can be compared with {token.typed}: write column is {token.text}")
         else:
             raise filter_error(
@@ -129,12 +131,12 @@ class Parser:
             token = self._next()
             if token.kind == "end":
                 return "end"
-            if token.kind != "operator" or token.text in ("(", "true", "false", *BLANKS):
+            if token.kind != "operator" or token.text in ("(", "true", "false", *BLANK_WORDS):
                 raise filter_error(f"an operator is missing before {token.typed}")
             if token.text == ")":
                 self._close()
             elif token.text == "is" or (
-                token.text in ("=", "!=", "<>") and self._tokens[self._position].text in BLANKS
+                token.text in ("=", "!=", "<>") and self._tokens[self._position].text in BLANK_WORDS
             ):
                 self._is(token)
             else:
@@ -149,11 +151,11 @@ class Parser:
 
     def _is(self, token: Token) -> None:
         negated = token.text in ("!=", "<>") or self._skip("not") is not None
-        what = self._skip("true", "false", *BLANKS)
+        what = self._skip("true", "false", *BLANK_WORDS)
         if what is None:
             raise filter_error("expected null, nan, true or false after is")
-        if what in BLANKS:
-            self._blank(BLANKS[what], negated)
+        if what in BLANK_WORDS:
+            self._blank(BLANK_WORDS[what], negated)
         else:
             self._put("compare", f"is not {what}" if negated else f"is {what}")
 

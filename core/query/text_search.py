@@ -17,9 +17,9 @@ from dumptui.core.process.resources import need_polars
 from dumptui.core.query.filter_lexer import encodable
 from dumptui.core.run.run import StepFiles, read_file
 
-AROUND = 300  # bytes of text kept on each side of a hit
-DEEPEST = 20  # levels of nesting that are searched for texts
-UNSAID = {"role", "type", "id", "tool_call_id"}
+CONTEXT_BYTES = 300  # bytes of text kept on each side of a hit
+MAX_NESTING = 20  # levels of nesting that are searched for texts
+SKIPPED_KEYS = {"role", "type", "id", "tool_call_id"}
 """Entries of messages that hold identifiers, not text."""
 
 
@@ -106,11 +106,11 @@ def texts(value: object, depth: int = 0) -> Iterator[str]:
     if isinstance(value, str):
         if value and not value.startswith("data:"):
             yield value
-    elif isinstance(value, Mapping) and depth < DEEPEST:
+    elif isinstance(value, Mapping) and depth < MAX_NESTING:
         for key, entry in value.items():
-            if key not in UNSAID:
+            if key not in SKIPPED_KEYS:
                 yield from texts(entry, depth + 1)
-    elif isinstance(value, (list, tuple)) and depth < DEEPEST:
+    elif isinstance(value, (list, tuple)) and depth < MAX_NESTING:
         for entry in value:
             yield from texts(entry, depth + 1)
 
@@ -136,5 +136,5 @@ def first_hit(passages: Sequence[Passage], pattern: str) -> Hit | None:
 
 def cut_out(part: str, text: bytes, start: int, match: str) -> Hit:
     end = start + len(match.encode())
-    before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
+    before, after = text[max(0, start - CONTEXT_BYTES) : start], text[end : end + CONTEXT_BYTES]
     return Hit(part, before.decode("utf-8", "ignore"), match, after.decode("utf-8", "ignore"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from dumptui.core.query.filter_lexer import encodable
 from dumptui.core.query.text_search import check_pattern
-from dumptui.core.vocabulary import CONTINUES
+from dumptui.core.vocabulary import CONTINUATION_MARK
 
 # Markers around each match, which show where polars found it. Unicode reserves both: no text holds them.
 OPEN, CLOSE = "\ufdd0", "\ufdd1"
@@ -21,14 +21,14 @@ def find(texts: Sequence[str], pattern: str) -> list[range]:
     Empty matches are left out. A character spread over several tokens belongs to all of them. Raises DumpError for a
     pattern that can't be compiled.
     """
-    widths = [0 if text == CONTINUES else len(text) for text in texts]
-    whole = "".join("" if text == CONTINUES else text for text in texts)
+    widths = [0 if text == CONTINUATION_MARK else len(text) for text in texts]
+    whole = "".join("" if text == CONTINUATION_MARK else text for text in texts)
     ends = np.array(list(accumulate(widths)), np.int64)
     hits = []
     starts, stops = np.array(matches(whole, pattern), np.int64).reshape(-1, 2).T
     firsts, lasts = np.searchsorted(ends, starts, "right"), np.searchsorted(ends, stops) + 1
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-        while last < len(texts) and texts[last] == CONTINUES:
+        while last < len(texts) and texts[last] == CONTINUATION_MARK:
             last += 1
         hits.append(range(first, last))
     return hits

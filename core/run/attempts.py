@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dumptui.core.run.run import StepFiles, StepKey
 
 # Training takes longer than this many seconds, and clocks of two nodes differ by less.
-CLOCKS = 10.0
+CLOCK_TOLERANCE_SECONDS = 10.0
 
 Dated: TypeAlias = "tuple[float, StepKey]"
 
@@ -25,7 +25,7 @@ def earlier_steps(steps: Mapping[StepKey, StepFiles]) -> frozenset[StepKey]:
     if not trained:
         return frozenset()
     newest, last = max(trained)
-    old = [key for time, key in dated if key.step > last.step and time < newest - CLOCKS]
+    old = [key for time, key in dated if key.step > last.step and time < newest - CLOCK_TOLERANCE_SECONDS]
     return frozenset(() if not old or is_copied(trained, last) else old)
 
 
@@ -45,4 +45,4 @@ def is_copied(dated: Sequence[Dated], last: StepKey) -> bool:
 
 
 def falls(times: Iterable[float]) -> int:
-    return sum(after < before - CLOCKS for before, after in pairwise(times))
+    return sum(after < before - CLOCK_TOLERANCE_SECONDS for before, after in pairwise(times))

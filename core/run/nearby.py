@@ -12,10 +12,10 @@ from dumptui.core.errors import DumpError
 from dumptui.core.health.finding import some
 from dumptui.core.run.run import Run, StepKey
 
-PARTS = frozenset(("rollout_data", "train_data"))
+RUN_FOLDERS = frozenset(("rollout_data", "train_data"))
 """What makes a folder a run, seen from outside."""
-ABOVE = 3  # folders from a path up to the run it lies in: RUN/dashboard/phases/HOUR.jsonl
-BELOW = 2  # and down to the runs that lie in it
+MAX_LEVELS_UP = 3  # folders from a path up to the run it lies in: RUN/dashboard/phases/HOUR.jsonl
+MAX_LEVELS_DOWN = 2  # and down to the runs that lie in it
 MOST_FOLDERS = 200  # looked into at most: a file server takes a millisecond for each
 
 
@@ -31,7 +31,7 @@ def suggestion(path: Path) -> str | None:
 
 def _within(path: Path) -> str | None:
     """Of a file or folder of a run, how that run is opened, at its step where it is of one."""
-    above = path.parents[:ABOVE] if path.exists() else ()
+    above = path.parents[:MAX_LEVELS_UP] if path.exists() else ()
     for folder in reversed(above):  # a folder of a run can be opened too, but shows a part of it
         try:
             run = Run.open(folder)
@@ -42,7 +42,7 @@ def _within(path: Path) -> str | None:
             return (
                 f"to see {key}: dumptui {shlex.quote(str(folder))} --{'eval' if key.evaluation else 'step'} {key.step}"
             )
-        if not PARTS.isdisjoint(_names(folder)):
+        if not RUN_FOLDERS.isdisjoint(_names(folder)):
             return f"to see the run it lies in: dumptui {shlex.quote(str(folder))}"
     return None
 
@@ -54,9 +54,9 @@ def _step_of(run: Run, path: Path) -> StepKey | None:
 
 def _inside(path: Path) -> str | None:
     """Of a folder that holds runs, which they are."""
-    for depth in range(1, BELOW + 1):
+    for depth in range(1, MAX_LEVELS_DOWN + 1):
         folders = islice(_folders(path, depth), MOST_FOLDERS)
-        runs = [folder for folder in folders if not PARTS.isdisjoint(_names(folder))]
+        runs = [folder for folder in folders if not RUN_FOLDERS.isdisjoint(_names(folder))]
         if len(runs) == 1:
             return f"it holds a run: dumptui {shlex.quote(str(runs[0]))}"
         if runs:

@@ -17,10 +17,12 @@ from pathlib import Path
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import Entry, past_stale
 
-LATELY = 128  # files that changed last, looked at again at each look, 4 µs each
-TURN = 128  # of the other files, as many at each look
-SETTLED = 10.0  # seconds after which a second change would give a folder another time than the first, anywhere
-SHARE = 1000  # a folder whose time stands still is listed again after this many times what listing it took
+RECENT_FILES = 128  # files that changed last, looked at again at each look, 4 µs each
+FILES_PER_POLL = 128  # of the other files, as many at each look
+SETTLED_SECONDS = 10.0  # seconds after which a second change would give a folder another time than the first, anywhere
+LISTING_COST_FACTOR = (
+    1000  # a folder whose time stands still is listed again after this many times what listing it took
+)
 
 
 class Folder:
@@ -56,7 +58,7 @@ class Folder:
         first = self._stamp is None
         changed = self._list()
         if first:
-            newest = sorted(self._known.values(), key=lambda entry: entry.mtime)[-LATELY:]
+            newest = sorted(self._known.values(), key=lambda entry: entry.mtime)[-RECENT_FILES:]
             self._lately = OrderedDict.fromkeys(entry.name for entry in newest)
             return changed
         again = {*self._lately, *self._next_turn()}
@@ -70,12 +72,12 @@ class Folder:
             stamp = found.st_ino, found.st_mtime_ns
             if stamp != self._stamp:
                 self._stamp, self._moved_at = stamp, began
-            elif began < self._due and began - self._moved_at > SETTLED:
+            elif began < self._due and began - self._moved_at > SETTLED_SECONDS:
                 return False
             names = set(past_stale(lambda: os.listdir(self.path)))
         except FileNotFoundError:
             self._stamp, names = None, set()
-        self._due = self._now() + SHARE * (self._now() - began)
+        self._due = self._now() + LISTING_COST_FACTOR * (self._now() - began)
         gone = self._known.keys() - names
         for name in gone:
             self._forget(name)
@@ -83,9 +85,9 @@ class Folder:
 
     def _next_turn(self) -> Iterator[str]:
         count = len(self.entries)
-        for at in range(self._turn, self._turn + min(TURN, count)):
+        for at in range(self._turn, self._turn + min(FILES_PER_POLL, count)):
             yield self.entries[at % count].name
-        self._turn = (self._turn + TURN) % max(count, 1)
+        self._turn = (self._turn + FILES_PER_POLL) % max(count, 1)
 
     def _examine(self, name: str) -> bool:
         """Whether a file is new, other than it was, or gone."""
@@ -104,7 +106,7 @@ class Folder:
         self._known[name] = entry
         self._lately[name] = None
         self._lately.move_to_end(name)
-        if len(self._lately) > LATELY:
+        if len(self._lately) > RECENT_FILES:
             self._lately.popitem(last=False)
         return True
 

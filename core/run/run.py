@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump, NothingYet
-from dumptui.core.run.attempts import CLOCKS, earlier_steps
+from dumptui.core.run.attempts import CLOCK_TOLERANCE_SECONDS, earlier_steps
 
 T = TypeVar("T")
 
 # One spelling a number, so that 07.pt is no second file of step 7; 18 digits fit an int64.
-_NUMBER = "(0|[1-9][0-9]{0,17})"
-_ROLLOUT = re.compile(rf"(eval_)?{_NUMBER}\.pt")
-_SHARD = re.compile(rf"{_NUMBER}_{_NUMBER}\.pt")
-_MIRROR = re.compile(rf"rollout_(eval_)?{_NUMBER}\.parquet")
-_TRAJECTORY = re.compile(rf"(eval_)?{_NUMBER}\.jsonl")
+_NUMBER_PATTERN = "(0|[1-9][0-9]{0,17})"
+_ROLLOUT_NAME = re.compile(rf"(eval_)?{_NUMBER_PATTERN}\.pt")
+_TRAIN_NAME = re.compile(rf"{_NUMBER_PATTERN}_{_NUMBER_PATTERN}\.pt")
+_MIRROR_NAME = re.compile(rf"rollout_(eval_)?{_NUMBER_PATTERN}\.parquet")
+_TRAJECTORY_NAME = re.compile(rf"(eval_)?{_NUMBER_PATTERN}\.jsonl")
 
 # Nothing is renamed into place, so a file that can't be read may be half written: until it is this old, in seconds.
-YOUNG = 60.0
+YOUNG_SECONDS = 60.0
 # A file server's clock may be ahead of ours, but not by more than the 5 minutes that Kerberos puts up with.
-SKEW = 300.0
+CLOCK_SKEW_SECONDS = 300.0
 
 
 class StepKey(NamedTuple):
@@ -90,7 +90,7 @@ class StepFiles:
         or the files were copied without their times.
         """
         oldest = min((entry.mtime for _, entry in self.shards), default=None)
-        return self.rollout is not None and oldest is not None and oldest < self.rollout.mtime - CLOCKS
+        return self.rollout is not None and oldest is not None and oldest < self.rollout.mtime - CLOCK_TOLERANCE_SECONDS
 
 
 @dataclass
@@ -175,27 +175,27 @@ class Run:
     # Each places one file and answers False when the name means nothing in that folder.
 
     def _place_rollout(self, entry: Entry) -> bool:
-        if match := _ROLLOUT.fullmatch(entry.name):
+        if match := _ROLLOUT_NAME.fullmatch(entry.name):
             self._at(match).rollout = entry
         return match is not None
 
     def _place_train(self, entry: Entry) -> bool:
-        if match := _SHARD.fullmatch(entry.name):
+        if match := _TRAIN_NAME.fullmatch(entry.name):
             self._files(StepKey(int(match[1]))).shards.append((int(match[2]), entry))
             return True
-        match = _ROLLOUT.fullmatch(entry.name)
+        match = _ROLLOUT_NAME.fullmatch(entry.name)
         if match is None or match[1]:
             return False
         self._at(match).shards.append((None, entry))
         return True
 
     def _place_mirror(self, entry: Entry) -> bool:
-        if match := _MIRROR.fullmatch(entry.name):
+        if match := _MIRROR_NAME.fullmatch(entry.name):
             self._at(match).mirror = entry
         return match is not None
 
     def _place_trajectory(self, entry: Entry) -> bool:
-        if match := _TRAJECTORY.fullmatch(entry.name):
+        if match := _TRAJECTORY_NAME.fullmatch(entry.name):
             self._at(match).trajectory = entry
         return match is not None
 
@@ -289,7 +289,7 @@ def is_young(path: Path, now: float | None = None) -> bool:
         age = (time.time() if now is None else now) - path.stat().st_mtime
     except OSError:
         return False
-    return -SKEW <= age < YOUNG
+    return -CLOCK_SKEW_SECONDS <= age < YOUNG_SECONDS
 
 
 def _of_its_age(path: Path, error: DumpError) -> DumpError:

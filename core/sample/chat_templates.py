@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-_UNSAID = re.compile(r"\s*(?:<think>)?\s*(?:</think>)?\s*")
+_SILENT_TEXT = re.compile(r"\s*(?:<think>)?\s*(?:</think>)?\s*")
 """Text that templates add after the last opening, as the start of the model's answer."""
-_ROLE = r"(?P<role>[^\n<>|]{1,64})"
+_ROLE_PATTERN = r"(?P<role>[^\n<>|]{1,64})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +124,23 @@ class Template:
         last = bounds[-1]
         if last.end is not None:
             return True
-        if len(bounds) > 1 and _UNSAID.fullmatch(text, last.content_start):
+        if len(bounds) > 1 and _SILENT_TEXT.fullmatch(text, last.content_start):
             bounds.pop()
         last.end = len(text)
         return last.role == "assistant" or continued or self.unclosed or last is not bounds[-1]
 
 
-TEMPLATES: Sequence[Template] = (
+CHAT_TEMPLATES: Sequence[Template] = (
     Template(
         "ChatML",
-        opening=rf"<\|im_start\|>{_ROLE}\n",
+        opening=rf"<\|im_start\|>{_ROLE_PATTERN}\n",
         closing=r"<\|im_end\|>(?:<\|endoftext\|>)?",
         stray=r"<\|im_(?:start|end)\|>",
         first=r"<s>|<\|endoftext\|>|<\|begin_of_text\|>|",
     ),
     Template(
         "Llama",
-        opening=rf"<\|(?:start_header_id|header_start)\|>{_ROLE}<\|(?:end_header_id|header_end)\|>(?:\n\n)?",
+        opening=rf"<\|(?:start_header_id|header_start)\|>{_ROLE_PATTERN}<\|(?:end_header_id|header_end)\|>(?:\n\n)?",
         closing=r"<\|(?:eot_id|eom_id|eot|eom)\|>(?:<\|end_of_text\|>)?",
         stray=r"<\|(?:start_header_id|header_start|end_header_id|header_end)\|>",
         first=r"(?:<\|begin_of_text\|>)*",
@@ -148,7 +148,7 @@ TEMPLATES: Sequence[Template] = (
     ),
     Template(
         "Gemma",
-        opening=rf"(?:<start_of_turn>|<\|turn>){_ROLE}\n",
+        opening=rf"(?:<start_of_turn>|<\|turn>){_ROLE_PATTERN}\n",
         closing=r"(?:<end_of_turn>|<turn\|>)(?:<eos>)?",
         stray=r"<start_of_turn>|<\|turn>",
         first=r"(?:<bos>)*",
@@ -197,4 +197,4 @@ TEMPLATES: Sequence[Template] = (
 
 def find_template(text: str) -> Template | None:
     """Return the first template that splits a text into messages."""
-    return next((template for template in TEMPLATES if template.split(text)), None)
+    return next((template for template in CHAT_TEMPLATES if template.split(text)), None)

@@ -16,13 +16,13 @@ from dumptui.core.sample.view import SampleView, view_sample
 from dumptui.core.step.step import Step
 from dumptui.core.text import cell_width, visible
 from dumptui.core.types import Record
-from dumptui.core.vocabulary import CONTINUES, Vocabulary
+from dumptui.core.vocabulary import CONTINUATION_MARK, Vocabulary
 
-TOLD = ("train_log_probs", "rollout_log_probs", "lp_diff", "entropy")
+COMPARED_FIELDS = ("train_log_probs", "rollout_log_probs", "lp_diff", "entropy")
 """What is told of the tokens of both."""
 
 # A line's end is a word of its own, others keep the blanks before them.
-WORD = re.compile(r"\n|[^\S\n]*\S+|[^\S\n]+")
+WORD_PATTERN = re.compile(r"\n|[^\S\n]*\S+|[^\S\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def response_text(view: SampleView) -> str:
 
 
 def words_in(text: str) -> list[str]:
-    return WORD.findall(text)
+    return WORD_PATTERN.findall(text)
 
 
 def compare_words(mine: Sequence[str], theirs: Sequence[str], pause: Pause = lambda: None) -> Comparison:
@@ -139,7 +139,11 @@ def item(name: str, view: SampleView | None, texts: Sequence[str], at: int | Non
     found: Record = {"position": at, "text": None if at is None else texts[at]}
     if view is not None:
         found["token_id"] = None if at is None else int(view.sample.tokens[at])
-        found |= {field: None if at is None else view.value(field, at) for field in TOLD if view.fields[field].usable}
+        found |= {
+            field: None if at is None else view.value(field, at)
+            for field in COMPARED_FIELDS
+            if view.fields[field].usable
+        }
     return {f"{name}_{key}": value for key, value in found.items()}
 
 
@@ -165,4 +169,4 @@ def marked_text(found: Pair, words: bool) -> str:
 
 
 def joined(texts: Sequence[str]) -> str:
-    return "".join(text for text in texts if text != CONTINUES)
+    return "".join(text for text in texts if text != CONTINUATION_MARK)

@@ -15,7 +15,7 @@ from dumptui.core.formats.miles.trajectory_file import Row, Sidecar, choose
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_mapping, as_text, type_name
 from dumptui.core.parallel.context_parallel import Array
-from dumptui.core.sample.messages import UNCLOSED, Part, as_recorded, identity, parts_of
+from dumptui.core.sample.messages import UNCLOSED_NOTE, Part, as_recorded, identity, parts_of
 from dumptui.core.sample.reconstruction import Said, as_messages, split_sample
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.sample.turns import Where, find_turns, locate
@@ -278,7 +278,7 @@ def calls_of(message: Message) -> list[Call]:
 
 
 def name_of(call: Part) -> str:
-    return "" if call.label == UNCLOSED else call.label
+    return "" if call.label == UNCLOSED_NOTE else call.label
 
 
 def link_of(result: Message, waiting: Waiting, rule: Rule) -> Link | None:

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from dumptui.core.parallel.context_parallel import Ints
 
 Pause: TypeAlias = Callable[[], object]
-ANCHOR = 6  # consecutive items: a passage that occurs once on each side is taken as the same one
-REACH = 4096  # items that are compared after an anchor at a time
-_WEIGHTS = np.array([pow(1_000_003, power, 1 << 61) for power in range(ANCHOR)], np.uint64)
+ANCHOR_ITEMS = 6  # consecutive items: a passage that occurs once on each side is taken as the same one
+REACH_ITEMS = 4096  # items that are compared after an anchor at a time
+_HASH_WEIGHTS = np.array([pow(1_000_003, power, 1 << 61) for power in range(ANCHOR_ITEMS)], np.uint64)
 
-BUDGET = 300_000
+COMPARISON_BUDGET = 300_000
 """Pairs of equal items that difflib may compare, a second at most: its time grows with them, not with the length."""
 
 
@@ -90,7 +90,7 @@ class _Search:
 
     def __init__(self, left: Ints, right: Ints, pause: Pause) -> None:
         self._left, self._right, self._pause = left, right, pause
-        self._budget = BUDGET
+        self._budget = COMPARISON_BUDGET
         self.complete = True
 
     def matches(self, a: int, b: int, c: int, d: int, *, by_anchors: bool = True) -> Iterator[Match]:
@@ -121,8 +121,8 @@ class _Search:
                 continue
             yield from self.matches(left_end, left_start, right_end, right_start, by_anchors=False)
             size = common_prefix(
-                self._left[left_start : min(b, left_start + REACH)],
-                self._right[right_start : min(d, right_start + REACH)],
+                self._left[left_start : min(b, left_start + REACH_ITEMS)],
+                self._right[right_start : min(d, right_start + REACH_ITEMS)],
             )
             yield Match(left_start, right_start, size)
             left_end, right_end = left_start + size, right_start + size
@@ -150,16 +150,16 @@ def anchors(left: Ints, right: Ints) -> list[tuple[int, int]]:
     right_hashes, right_starts = unique(passage_hashes(right))
     _, left_rows, right_rows = np.intersect1d(left_hashes, right_hashes, assume_unique=True, return_indices=True)
     pairs = sorted(zip(left_starts[left_rows].tolist(), right_starts[right_rows].tolist(), strict=True))
-    same = [(i, j) for i, j in pairs if np.array_equal(left[i : i + ANCHOR], right[j : j + ANCHOR])]
+    same = [(i, j) for i, j in pairs if np.array_equal(left[i : i + ANCHOR_ITEMS], right[j : j + ANCHOR_ITEMS])]
     return longest_ascending(same)
 
 
 def passage_hashes(items: Ints) -> npt.NDArray[np.uint64]:
     """Return a hash of the ANCHOR items from each position on."""
-    if len(items) < ANCHOR:
+    if len(items) < ANCHOR_ITEMS:
         return np.empty(0, np.uint64)
-    windows = np.lib.stride_tricks.sliding_window_view(items.astype(np.uint64), ANCHOR)
-    return np.asarray((windows * _WEIGHTS).sum(axis=1, dtype=np.uint64))
+    windows = np.lib.stride_tricks.sliding_window_view(items.astype(np.uint64), ANCHOR_ITEMS)
+    return np.asarray((windows * _HASH_WEIGHTS).sum(axis=1, dtype=np.uint64))
 
 
 def unique(values: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Ints]:

@@ -25,7 +25,7 @@ from dumptui.core.tables.tokens import notes
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.types import Record
 
-LONGEST = 200_000
+MAX_TEXT_CHARACTERS = 200_000
 """Characters of a single value that are kept: nobody reads on, and a page of 5 MB would take a second to make."""
 
 WHOLE_BATCH = frozenset(
@@ -99,7 +99,7 @@ def written(value: object) -> str:
     """
     value = plain(value) if isinstance(value, Dumped) and value.size == 1 else value
     text = named(value) if isinstance(value, str) else preview(value) if isinstance(value, Dumped) else pretty(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
+    return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[:MAX_TEXT_CHARACTERS]}… ({len(text):,} characters)"
 
 
 def identity(step: Step, sample: Sample) -> Record:

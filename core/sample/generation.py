@@ -16,7 +16,7 @@ from dumptui.core.sample.turns import Turn
 from dumptui.core.telemetry.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span, covered
 from dumptui.core.types import Record
 
-FINE = 100.0
+FINE_SECONDS = 100.0
 """Seconds of a life up to which its times are told to the millisecond, of a longer one to the tenth."""
 
 
@@ -142,7 +142,7 @@ def time_of_day(ts: float) -> str:
 
 
 def seconds_text(seconds: float, life: Lifecycle) -> str:
-    return f"{seconds:.{3 if life.t1 - life.t0 < FINE else 1}f}"
+    return f"{seconds:.{3 if life.t1 - life.t0 < FINE_SECONDS else 1}f}"
 
 
 # Engine ---------------------------------------------------------------------------------------------------------

@@ -14,21 +14,21 @@ from dumptui.core.ptfile.placeholder import Placeholder
 
 Kind: TypeAlias = Literal["text", "thinking", "call", "special", "media", "data"]
 
-_BLOCKS: dict[str, Kind] = {"think": "thinking", "tool_call": "call"}
-_OPENING = re.compile("<(think|tool_call)>")
-_SPECIAL = re.compile(r"<\|[^|<>]*\|>")
+_BLOCK_KINDS: dict[str, Kind] = {"think": "thinking", "tool_call": "call"}
+_BLOCK_OPENING = re.compile("<(think|tool_call)>")
+_SPECIAL_TOKEN = re.compile(r"<\|[^|<>]*\|>")
 _LONGEST_SPECIAL, _MOST_SPECIALS = 100, 20
-_DEEPEST = 50
+_MAX_NESTING = 50
 """Levels of nesting that are written out; Python's own JSON gives up at some 1,000."""
 _MOST_VALUES = 20_000
 """Values that are written out: a pickle of 1 KB may hold the same list twice in each of fifty lists."""
 _MOST_RECORDED = 200_000
 """The same of messages that are printed or copied as they were recorded."""
-UNCLOSED = "not closed"
+UNCLOSED_NOTE = "not closed"
 """The label of a block that the text ends in."""
-THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-KNOWN = {"role", "name", "content", "tool_calls", "function_call", "tool_call_id", *THOUGHTS}
-ARGUMENTS = ("arguments", "input", "parameters")
+THINKING_KEYS = ("reasoning_content", "reasoning", "thinking")
+KNOWN_KEYS = {"role", "name", "content", "tool_calls", "function_call", "tool_call_id", *THINKING_KEYS}
+ARGUMENT_KEYS = ("arguments", "input", "parameters")
 """What the arguments of a call are named: by OpenAI's messages, by Anthropic's, by Llama's templates."""
 
 
@@ -47,7 +47,7 @@ class Part:
 
 def parts_of(message: Mapping[str, Any]) -> tuple[Part, ...]:
     """Everything that a message says besides its role and name; thinking before content before tool calls."""
-    found = [Part("thinking", as_text(message[key])) for key in THOUGHTS if isinstance(message.get(key), str)]
+    found = [Part("thinking", as_text(message[key])) for key in THINKING_KEYS if isinstance(message.get(key), str)]
     found = [part for part in found if part.text]
     calls = dumped_calls(message)
     content = message.get("content")
@@ -56,7 +56,7 @@ def parts_of(message: Mapping[str, Any]) -> tuple[Part, ...]:
     elif content is not None:
         found += read_content(content)
     found += map(read_call, calls)
-    others = {key: value for key, value in message.items() if key not in KNOWN or is_odd(key, value)}
+    others = {key: value for key, value in message.items() if key not in KNOWN_KEYS or is_odd(key, value)}
     return (*found, *(Part("data", pretty(value), as_text(key)) for key, value in others.items() if value is not None))
 
 
@@ -64,14 +64,14 @@ def is_odd(key: object, value: object) -> bool:
     """A known key whose value is of no type that it is read from."""
     if key == "function_call":
         return not as_mapping(value)
-    return (key in THOUGHTS and not isinstance(value, str)) or (
+    return (key in THINKING_KEYS and not isinstance(value, str)) or (
         key == "tool_calls" and not isinstance(value, (list, tuple))
     )
 
 
 def is_raw(message: Mapping[str, Any]) -> bool:
     """Whether the content is what the model wrote, thoughts and tool calls in blocks of it."""
-    thoughts = any(isinstance(message.get(key), str) and message[key] for key in THOUGHTS)
+    thoughts = any(isinstance(message.get(key), str) and message[key] for key in THINKING_KEYS)
     return message.get("role") == "assistant" and not thoughts and not dumped_calls(message)
 
 
@@ -104,13 +104,13 @@ def split_blocks(text: str) -> list[Piece]:
     if first >= 0 and text.find("<think>", 0, first) < 0:  # the chat template wrote the opening mark
         at = first + len("</think>")
         pieces.append(Piece("thinking", text[:at], text[:first]))
-    while opening := _OPENING.search(text, at, end):
+    while opening := _BLOCK_OPENING.search(text, at, end):
         pieces += plain_piece("text", text[at : opening.start()])
         closing = f"</{opening[1]}>"
         close = text.find(closing, opening.end(), end)
         at = end if close < 0 else close + len(closing)
         inner = text[opening.end() : end if close < 0 else close]
-        pieces.append(Piece(_BLOCKS[opening[1]], text[opening.start() : at], inner, close >= 0))
+        pieces.append(Piece(_BLOCK_KINDS[opening[1]], text[opening.start() : at], inner, close >= 0))
     return [*pieces, *plain_piece("text", text[at:end]), *plain_piece("special", text[end:])]
 
 
@@ -124,7 +124,7 @@ def end_of_words(text: str) -> int:
     for _ in range(_MOST_SPECIALS):
         stripped = text[:end].rstrip()
         start = stripped.rfind("<|", -_LONGEST_SPECIAL)
-        if start < 0 or not _SPECIAL.fullmatch(stripped, start):
+        if start < 0 or not _SPECIAL_TOKEN.fullmatch(stripped, start):
             break
         end = len(stripped[:start].rstrip())
     return end
@@ -143,7 +143,7 @@ def part_of(piece: Piece) -> Part:
     text = piece.inner.strip("\n")
     if piece.kind == "call":
         return call_of(text, piece.closed)
-    return Part(piece.kind, text, "" if piece.closed else UNCLOSED)
+    return Part(piece.kind, text, "" if piece.closed else UNCLOSED_NOTE)
 
 
 def call_of(text: str, closed: bool) -> Part:
@@ -151,7 +151,7 @@ def call_of(text: str, closed: bool) -> Part:
     try:
         call = json.loads(text)
     except (ValueError, RecursionError):
-        return Part("call", text, "" if closed else UNCLOSED)
+        return Part("call", text, "" if closed else UNCLOSED_NOTE)
     if not isinstance(call, dict) or not isinstance(call.get("name"), str) or call.keys() - {"name", "arguments"}:
         return Part("call", text)
     return Part("call", pretty_arguments(call.get("arguments")), call["name"])
@@ -175,7 +175,7 @@ def read_call(call: object) -> Part:
     if not inner and not isinstance(fields.get("name"), str):
         return Part("call", pretty(call))
     said = {**fields, **inner}
-    arguments = next((key for key in ARGUMENTS if said.get(key) is not None), "arguments")
+    arguments = next((key for key in ARGUMENT_KEYS if said.get(key) is not None), "arguments")
     told = {"id", "call_id", "type", "function", "index", "name", arguments}
     more = {key: value for key, value in said.items() if key not in told and value is not None}
     text = pretty_arguments(said.get(arguments)) + (f"\n{pretty(more)}" if more else "")
@@ -254,7 +254,7 @@ class Naming:
         self.left -= 1
         if self.left < 0:
             return "…"
-        if depth > _DEEPEST:
+        if depth > _MAX_NESTING:
             return f"<{type_name(value)}>"
         if value is None or isinstance(value, float) or (isinstance(value, int) and as_int(value) is not None):
             return value

@@ -11,10 +11,10 @@ from typing import Any
 
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_mapping
-from dumptui.core.sample.chat_templates import TEMPLATES, Section, Template, find_template
+from dumptui.core.sample.chat_templates import CHAT_TEMPLATES, Section, Template, find_template
 from dumptui.core.sample.turns import Finder, Turn, Where, join_texts, locate
 
-MASKED = "masked"
+MASKED_ROLE = "masked"
 """The role of a part of the response that was not trained on, where no message names its author."""
 
 
@@ -35,7 +35,7 @@ def split_sample(sample: Sample, turns: Sequence[Turn], texts: Sequence[str] | N
     template = find_template(join_texts(prompt_texts))
     prompt, prompt_template = split_prompt(sample, template, prompt_texts)
     templates = [candidate for candidate in (prompt_template, template) if candidate is not None]
-    response, response_template = split_by_template(sample, turns, templates[:1] or TEMPLATES, response_texts)
+    response, response_template = split_by_template(sample, turns, templates[:1] or CHAT_TEMPLATES, response_texts)
     if response_template is not None:
         parts = "prompt and response are" if response_template is prompt_template else "the response is"
         return [*prompt, *response], f"{parts} split by the {response_template.name} template"
@@ -136,5 +136,8 @@ def split_by_mask(sample: Sample, turns: Sequence[Turn], texts: Sequence[str] | 
 
 
 def turn_message(turn: Turn, texts: Sequence[str]) -> Said:
-    content = {"role": "assistant" if turn.trained else MASKED, "content": join_texts(texts[turn.start : turn.stop])}
+    content = {
+        "role": "assistant" if turn.trained else MASKED_ROLE,
+        "content": join_texts(texts[turn.start : turn.stop]),
+    }
     return Said(content, Where(turn.start, turn.stop, "mask"))

@@ -12,13 +12,13 @@ import numpy as np
 
 from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.sample.messages import parts_of
-from dumptui.core.vocabulary import CONTINUES
+from dumptui.core.vocabulary import CONTINUATION_MARK
 
 How: TypeAlias = Literal["mask", "text", "template", "prompt"]
 
-NEEDLE = 80
+NEEDLE_CHARACTERS = 80
 """Characters of a message's line that are searched for: a template may change what surrounds a line, not the line."""
-TELLING = 12
+MIN_TELLING_CHARACTERS = 12
 """Characters: a shorter needle counts only if it occurs once."""
 
 
@@ -54,14 +54,14 @@ def find_turns(mask: Array | None, prompt: int, total: int) -> list[Turn]:
 
 def join_texts(texts: Sequence[str]) -> str:
     """Return the joined text of neighbouring tokens."""
-    return "".join(text for text in texts if text != CONTINUES)
+    return "".join(text for text in texts if text != CONTINUATION_MARK)
 
 
 class Finder:
     """A search for texts among the tokens of a sample."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        pieces = ["" if text == CONTINUES else text for text in texts]
+        pieces = ["" if text == CONTINUATION_MARK else text for text in texts]
         self._text = "".join(pieces)
         self._ends = list(accumulate(map(len, pieces)))
 
@@ -78,7 +78,7 @@ class Finder:
         """Return the token of [start, stop) in which the needle begins; None if it is missing or ambiguous."""
         first, end = self._offset(start), self._offset(stop)
         offset = self._text.find(needle, first, end) if needle else -1
-        if offset < 0 or (len(needle) < TELLING and self._text.find(needle, offset + 1, end) >= 0):
+        if offset < 0 or (len(needle) < MIN_TELLING_CHARACTERS and self._text.find(needle, offset + 1, end) >= 0):
             return None
         return bisect_right(self._ends, offset)
 
@@ -89,7 +89,7 @@ class Finder:
 def needle_of(message: Mapping[str, Any]) -> str:
     """Return the longest of the first lines of a message, the most likely to be unique."""
     lines = [line.strip() for part in parts_of(message)[:2] for line in part.text[:4000].split("\n")]
-    return max(lines[:8], key=len, default="")[:NEEDLE].rstrip()
+    return max(lines[:8], key=len, default="")[:NEEDLE_CHARACTERS].rstrip()
 
 
 def locate(

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dumptui.core.fields.token_field import Bools, Flat, State, ratio
+from dumptui.core.fields.token_field import Bools, State, TokenField, ratio
 from dumptui.core.formats.sample import Sample
 from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.sample.boundaries import Chunks, chunks, turn_starts
 from dumptui.core.step.field_survey import order
-from dumptui.core.step.step import FIELDS, Step
+from dumptui.core.step.step import FIELD_ORDER, Step
 from dumptui.core.tables.tokens import notes, shown
 from dumptui.core.vocabulary import Vocabulary
 
@@ -140,14 +140,14 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
     )
 
 
-def flats(step: Step, chosen: Ints) -> Iterator[tuple[str, Flat]]:
+def flats(step: Step, chosen: Ints) -> Iterator[tuple[str, TokenField]]:
     """Every field of the step, the ratio made of the difference, which takes longest."""
     found = {name: step.gather(name, chosen) for name in step.fields if name != "imp_ratio"}
     for name in step.fields:
         yield name, ratio(found["lp_diff"]) if name == "imp_ratio" else found[name]
 
 
-def sample_field(flat: Flat, mask: Flat) -> SampleField:
+def sample_field(flat: TokenField, mask: TokenField) -> SampleField:
     there = shown(flat, mask, 0)
     reason = flat.reasons[0] or ("no file has this column for this sample" if flat.states[0] == "not dumped" else None)
     return SampleField(flat.states[0], reason, np.where(there, flat.values, np.float32(np.nan)), there)
@@ -158,7 +158,7 @@ def absent(step: Step, sample: Sample) -> dict[str, SampleField]:
     nothing = SampleField(
         "not dumped", "no file of the step has this column", np.full(length, np.nan, np.float32), np.zeros(length, bool)
     )
-    return {name: nothing for name in FIELDS if name not in step.fields}
+    return {name: nothing for name in FIELD_ORDER if name not in step.fields}
 
 
 def ids_as_text(ids: Sequence[int]) -> list[str]:

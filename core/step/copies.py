@@ -11,12 +11,12 @@ from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import Shard, as_list
 from dumptui.core.formats.values import Dumped, alike
 from dumptui.core.parallel.context_parallel import Array
-from dumptui.core.parallel.shard_group import ENGINE, Peers
+from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.ptfile.file import Tensor
-from dumptui.core.step.step import SHOWN, Step
+from dumptui.core.step.step import SHOWN_NAMES, Step
 
 # What every rank has whole, of each of its rows.
-UNCUT = ("tokens", "loss_masks", "rewards", "truncated")
+UNSLICED_COLUMNS = ("tokens", "loss_masks", "rewards", "truncated")
 
 
 class Contradiction(NamedTuple):
@@ -40,7 +40,7 @@ def contradictions(step: Step, positions: Sequence[int] | None = None) -> Iterat
     yield from of_batch(step, wanted)
 
 
-def in_train_files(step: Step, peers: Peers, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
+def in_train_files(step: Step, peers: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
     strangers: dict[int, set[int]] = {}
     for column, copies in same_columns(step, peers):
         for other in copies[1:]:
@@ -50,14 +50,14 @@ def in_train_files(step: Step, peers: Peers, rows: Sequence[tuple[int, int]]) ->
                 continue
             for row, at in rows:
                 if row not in skipped and differ(mine[row], theirs[row]):
-                    yield Contradiction(SHOWN.get(column, column), at, copies[0].path.name, other.path.name)
+                    yield Contradiction(SHOWN_NAMES.get(column, column), at, copies[0].path.name, other.path.name)
                     if column == "tokens":  # of another attempt, of which nothing is shown
                         skipped.add(row)
 
 
-def same_columns(step: Step, peers: Peers) -> Iterator[tuple[str, list[Shard]]]:
+def same_columns(step: Step, peers: ShardGroup) -> Iterator[tuple[str, list[Shard]]]:
     """Each column with the files that hold copies of it, tokens first: of slices those of one context-parallel rank."""
-    for column in UNCUT:
+    for column in UNSLICED_COLUMNS:
         yield column, [shard for shard in peers.shards if column in shard.columns]
     if peers.problem is not None:
         return
@@ -96,12 +96,14 @@ def same_bytes(one: object, other: object) -> bool:
     return (one.offset, one.shape, one.stride) == (other.offset, other.shape, other.stride)
 
 
-def with_rollout_file(step: Step, peers: Peers, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
+def with_rollout_file(step: Step, peers: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
     """The engine's log-probs; where they are cut, the whole column is refused for it."""
     if peers.cp_size == 1:
         moved = step.moved(peers)
         yield from (
-            Contradiction(ENGINE, at, step.rollout.path.name, peers.first.path.name) for row, at in rows if moved[row]
+            Contradiction(ENGINE_COLUMN, at, step.rollout.path.name, peers.first.path.name)
+            for row, at in rows
+            if moved[row]
         )
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dumptui.core.fields.quantiles import Quantiles
-from dumptui.core.fields.token_field import Bools, Flat, safe_ratio
+from dumptui.core.fields.token_field import Bools, TokenField, safe_ratio
 from dumptui.core.parallel.context_parallel import Array, Ints
-from dumptui.core.step.field_survey import TAILS, parts
+from dumptui.core.step.field_survey import TAIL_PERCENTS, parts
 from dumptui.core.step.step import Step
 
-BINS = 64
+BIN_COUNT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +113,13 @@ def distribution(step: Step, name: str, trained: Sequence[Bools]) -> Iterator[Di
     )
 
 
-def statistic_field(step: Step, name: str, positions: Ints) -> Flat:
+def statistic_field(step: Step, name: str, positions: Ints) -> TokenField:
     """A field as statistics take it: a ratio of a difference that is clamped."""
     return safe_ratio(step.gather("lp_diff", positions)) if name == "imp_ratio" else step.gather(name, positions)
 
 
 def histogram(values: Quantiles) -> tuple[tuple[int, ...], tuple[float, float]]:
-    start, stop = values.percentile(TAILS[0]), values.percentile(TAILS[1])
+    start, stop = values.percentile(TAIL_PERCENTS[0]), values.percentile(TAIL_PERCENTS[1])
     if start == stop:
         return (values.count,), (start, stop)
-    return tuple(values.counts(np.linspace(start, stop, BINS + 1))), (start, stop)
+    return tuple(values.counts(np.linspace(start, stop, BIN_COUNT + 1))), (start, stop)

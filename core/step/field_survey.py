@@ -13,13 +13,13 @@ from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.step.step import Step
 
 MOST_WORST = 1000
-PART = 150_000  # tokens looked at in one go: 10 ms
-NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-TAILS = (0.5, 99.5)  # percent
+PART_TOKENS = 150_000  # tokens looked at in one go: 10 ms
+NO_TOKENS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+TAIL_PERCENTS = (0.5, 99.5)  # percent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Survey:
+class FieldSurvey:
     """`span` is from the 0.5 to the 99.5 percentile of the trained tokens, so that one outlier doesn't flatten the
     rest; (0, 0) without any. The worst tokens are given by `positions` in the rollout file, absolute `tokens` in their
     samples and `values`, the worst first.
@@ -31,15 +31,15 @@ class Survey:
     values: Array
 
 
-def survey(step: Step, name: str) -> Survey:
+def survey(step: Step, name: str) -> FieldSurvey:
     *_, found = surveying(step, name)
     assert found is not None
     return found
 
 
-def surveying(step: Step, name: str) -> Iterator[Survey | None]:
+def surveying(step: Step, name: str) -> Iterator[FieldSurvey | None]:
     """None after each part of the step, in between which other work may be done, and at last the survey."""
-    values, worst = Quantiles(), [NOTHING]
+    values, worst = Quantiles(), [NO_TOKENS]
     prompts = np.array([sample.prompt_length for sample in step.samples], np.int64)
     for positions in parts(step):
         flat, mask = step.gather(name, positions), step.masks(positions)
@@ -53,14 +53,14 @@ def surveying(step: Step, name: str) -> Iterator[Survey | None]:
         yield None
     owner, token, value = (np.concatenate(column) for column in zip(*worst, strict=True))
     kept = order(name, value, MOST_WORST)
-    span = (values.percentile(TAILS[0]), values.percentile(TAILS[1])) if values.count else (0.0, 0.0)
-    yield Survey(span, owner[kept], token[kept], value[kept])
+    span = (values.percentile(TAIL_PERCENTS[0]), values.percentile(TAIL_PERCENTS[1])) if values.count else (0.0, 0.0)
+    yield FieldSurvey(span, owner[kept], token[kept], value[kept])
 
 
 def parts(step: Step) -> list[Ints]:
     """The positions of all samples, in order, some PART response tokens at once."""
     before = np.cumsum([0, *(sample.response_length for sample in step.samples)])[:-1]
-    edges = np.flatnonzero(np.diff(before // PART)) + 1
+    edges = np.flatnonzero(np.diff(before // PART_TOKENS)) + 1
     return np.split(np.arange(len(before)), edges) if len(before) else []
 
 

@@ -8,14 +8,14 @@ from itertools import groupby, pairwise
 from typing import TypeAlias
 
 from dumptui.core.formats.miles.train_file import Shard
-from dumptui.core.parallel.shard_group import Peers
+from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.run.run import Run, StepFiles, StepKey
 from dumptui.core.step.step import Step
 
 Ranks: TypeAlias = frozenset[int]
 
 # From this many steps on, another set of ranks is another layout and not files that were lost.
-_STEADY = 3
+_STEADY_STEPS = 3
 
 # Outputs of the forward pass, which only the last pipeline stage has.
 _LAST_STAGE = frozenset(("log_probs", "entropy", "ref_log_probs", "ref_entropy", "values"))
@@ -35,14 +35,14 @@ def missing_ranks(run: Run) -> dict[StepKey, Ranks]:
     for at, (ranks, steps) in enumerate(blocks):
         beside = [other for other, _ in blocks[max(0, at - 1) : at + 2] if _same_layout(ranks, other)]
         lost = frozenset[int]().union(*beside) - ranks
-        if lost and len(steps) < _STEADY:
+        if lost and len(steps) < _STEADY_STEPS:
             missing.update({files.key: lost for files in steps})
     return missing
 
 
 def changes(run: Run) -> Iterator[tuple[StepKey, Ranks, Ranks]]:
     """The steps from which on other ranks write, with the ranks before and after."""
-    steady = [block for block in _blocks(run) if len(block[1]) >= _STEADY]
+    steady = [block for block in _blocks(run) if len(block[1]) >= _STEADY_STEPS]
     for (before, _), (after, steps) in pairwise(steady):
         if before != after:
             yield steps[0].key, before, after
@@ -86,7 +86,7 @@ def _tp_pp(step: Step) -> str:
     return f"tp {tp} × pp {copies // tp}" if known else f"tp · pp {copies}"
 
 
-def _slices(peers: Peers) -> list[list[Shard]]:
+def _slices(peers: ShardGroup) -> list[list[Shard]]:
     """The copies of each context-parallel slice, by rank."""
     by_cp: dict[int, list[Shard]] = defaultdict(list)
     for shard, cp_rank in zip(peers.shards, peers.cp_ranks, strict=True):

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.values import as_int
-from dumptui.core.parallel.shard_group import Peers
+from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.step.step import Step
 
 
@@ -30,7 +30,7 @@ class Schedule:
         return next((step for step, stop in enumerate(stops) if batch < stop), None)
 
 
-def schedule_of(peers: Peers) -> Schedule | str:
+def schedule_of(peers: ShardGroup) -> Schedule | str:
     """Return the schedule of a data-parallel shard, or the reason why it is not known."""
     holder = next((shard for shard in peers.shards if shard.columns.get("micro_batch_indices") is not None), None)
     if holder is None:

@@ -18,12 +18,12 @@ from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Rollout, Sample
-from dumptui.core.parallel.shard_group import Cut, find_cut, group_peers, take_recorded
+from dumptui.core.parallel.shard_group import SlicingRule, find_slicing_rule, group_shards, take_recorded
 from dumptui.core.process.forked_call import beside
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.step import Step, join, read_shards
 
-NOTE = "read from the parquet mirror; the sample's other fields are shown once the whole step is read"
+MIRROR_NOTE = "read from the parquet mirror; the sample's other fields are shown once the whole step is read"
 
 
 def load_single(files: StepFiles, index: int) -> Step | None:
@@ -58,7 +58,7 @@ def read_sample_of(files: StepFiles, index: int) -> Sample | None:
     path = files.mirror.path
     try:
         at = [row for row, one in enumerate(mirror_index(path)) if one.sample_index == index]
-        return replace(read_mirror(path, at)[0], position=0, notes=(NOTE,)) if len(at) == 1 else None
+        return replace(read_mirror(path, at)[0], position=0, notes=(MIRROR_NOTE,)) if len(at) == 1 else None
     except DumpError:
         return None
 
@@ -88,14 +88,14 @@ def columns_of(columns: Mapping[str, Any], row: int, rows: int) -> dict[str, Any
     }
 
 
-def find_cuts(shards: Sequence[Shard]) -> dict[str, Cut]:
+def find_cuts(shards: Sequence[Shard]) -> dict[str, SlicingRule]:
     """How each per-token column was cut, told by the widths of all rows."""
-    groups = group_peers(shards)
+    groups = group_shards(shards)
     for group in groups:
         group.positions = np.zeros(group.first.rows, np.int64)
         take_recorded(group)
     columns = {name for shard in shards for name in shard.per_token}
-    return {column: find_cut(groups, column) for column in columns}
+    return {column: find_slicing_rule(groups, column) for column in columns}
 
 
 def is_confirmed(step: Step) -> bool:

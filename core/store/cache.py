@@ -16,9 +16,9 @@ from dumptui.core.run.run import Entry
 from dumptui.core.store.xdg import inside, own_folder, replace_file, xdg_folder
 
 # Raise it when what is kept, or how it is worked out, changes.
-SCHEMA = 5
-LARGEST = 64 << 20  # bytes of one file that is read
-LIMIT = 256 << 20  # bytes of all that is kept; the longest unused goes first
+SCHEMA_VERSION = 5
+MAX_FILE_BYTES = 64 << 20  # bytes of one file that is read
+MAX_CACHE_BYTES = 256 << 20  # bytes of all that is kept; the longest unused goes first
 
 
 def cache_folder() -> Path | None:
@@ -29,7 +29,9 @@ def cache_folder() -> Path | None:
 def fingerprint(entries: Iterable[Entry], *more: object) -> str:
     """Changes with the name, size, time or inode of any source, and with `more` that the summary depends on."""
     said = "\n".join(f"{e.name} {e.size} {e.mtime} {e.inode}" for e in entries)
-    return hashlib.blake2b(f"{SCHEMA} {more}\n{said}".encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        f"{SCHEMA_VERSION} {more}\n{said}".encode("utf-8", "surrogateescape"), digest_size=16
+    ).hexdigest()
 
 
 class Cache:
@@ -54,7 +56,7 @@ class Cache:
             return {}
         path = self._folder / f"{name}.json"
         try:
-            checksum, _, text = read_bounded(path, LARGEST).partition(b"\n")
+            checksum, _, text = read_bounded(path, MAX_FILE_BYTES).partition(b"\n")
             kept = json.loads(text) if int(checksum) == zlib.crc32(text) else None
         except (OSError, ValueError, RecursionError):
             return {}
@@ -79,7 +81,7 @@ class Cache:
             with contextlib.suppress(OSError):
                 stat = path.stat()
                 files.append((stat.st_mtime, stat.st_size, path))
-        excess = sum(size for _, size, _ in files) - LIMIT
+        excess = sum(size for _, size, _ in files) - MAX_CACHE_BYTES
         for _, size, path in sorted(files):
             if excess <= 0:
                 break

@@ -13,7 +13,7 @@ from dumptui.core.ptfile.snapshot import NotAFile, TooLarge, read_bounded
 from dumptui.core.store.xdg import inside, own_folder, replace_file, xdg_folder
 from dumptui.core.text import visible
 
-LIMIT = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
+MAX_FILE_BYTES = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
 
 
 def state_folder() -> Path | None:
@@ -85,7 +85,7 @@ class State:
 
 def read_choices(path: Path) -> dict[str, Any]:
     """Raises OSError, or ValueError for what is not such a file."""
-    document = json.loads(read_bounded(path, LIMIT))
+    document = json.loads(read_bounded(path, MAX_FILE_BYTES))
     chosen = document.get("chosen") if isinstance(document, dict) else None
     if not isinstance(chosen, dict):
         raise ValueError("it holds no settings")

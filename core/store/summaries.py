@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 WORTH_WORKERS = 24  # steps: below, forking and pickling cost more than they save
-_STEPS = "steps"
+_STEPS_TABLE = "steps"
 
 
 class Summaries:
@@ -28,7 +28,7 @@ class Summaries:
         self.run = run
         self.reward_key = reward_key
         self._cache = cache
-        self._kept = cache.load(_STEPS)
+        self._kept = cache.load(_STEPS_TABLE)
         self._new = False
         self.staleness = Staleness(self)
 
@@ -83,7 +83,7 @@ class Summaries:
         if self._new:
             names = {str(key) for key in self.run.steps}
             self._kept = {name: kept for name, kept in self._kept.items() if name in names}
-            self._cache.store(_STEPS, self._kept)
+            self._cache.store(_STEPS_TABLE, self._kept)
             self._new = False
 
     def _work_out(self, keys: list[StepKey], workers: Workers | None) -> Iterator[tuple[Record, bool]]:

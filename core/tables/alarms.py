@@ -9,14 +9,14 @@ from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import cell
 from dumptui.tui.presentation.columns import DIVERGENCE, STEPS, Field, cells
 
-SIGN = "!"
+ALARM_SIGN = "!"
 """Stands before the number of a bad step, and before each of its values that is beyond its limit."""
 
-PART = "~"
+PARTIAL_SIGN = "~"
 """Stands before a number that covers only a part of a step."""
 
 # |Δ| is what miles' own checks allow between trainer and engine, the others are where its dashboard warns.
-LIMITS = {"mean_abs_lp_diff": 0.03, "zero_std_frac": 0.5, "truncated_frac": 0.25, "not_finite": 1}
+ALARM_LIMITS = {"mean_abs_lp_diff": 0.03, "zero_std_frac": 0.5, "truncated_frac": 0.25, "not_finite": 1}
 
 
 def alarms(row: Record) -> dict[str, str]:
@@ -24,7 +24,7 @@ def alarms(row: Record) -> dict[str, str]:
     found = {}
     for field in STEPS:
         value = row.get(field.key)
-        if field.key in LIMITS and isinstance(value, (int, float)) and value >= LIMITS[field.key]:
+        if field.key in ALARM_LIMITS and isinstance(value, (int, float)) and value >= ALARM_LIMITS[field.key]:
             found[field.key] = f"{field.label} {field.write(value)}"
     if row["state"] == "unreadable":
         found["state"] = "unreadable"
@@ -42,7 +42,7 @@ def partial_columns(row: Record) -> set[str]:
 
 def with_partial_signs(row: Record) -> Record:
     """A step's row for a table of text: `~` before what covers only a part of it."""
-    return row | {name: PART + cell(row[name]) for name in partial_columns(row) & row.keys()}
+    return row | {name: PARTIAL_SIGN + cell(row[name]) for name in partial_columns(row) & row.keys()}
 
 
 def sample_cells(fields: Sequence[Field], record: Record) -> list[str]:
@@ -59,7 +59,7 @@ def sample_cells(fields: Sequence[Field], record: Record) -> list[str]:
     ]
 
 
-def marked(text: str, width: int, sign: str = SIGN) -> str:
+def marked(text: str, width: int, sign: str = ALARM_SIGN) -> str:
     """A cell with the sign before it, without its blanks, or as it is, where there is no room."""
     found = sign + text
     shorter = found.replace(" ", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dumptui.core.parallel.shard_group import Peers
+from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.step.schedule import schedule_of
 from dumptui.core.step.step import Step
 from dumptui.core.tables.steps import group_key
@@ -50,7 +50,7 @@ def loads(step: Step) -> list[Load]:
     return [load_of(peers) for peers in step.peers]
 
 
-def load_of(peers: Peers) -> Load:
+def load_of(peers: ShardGroup) -> Load:
     tokens, rows = int(peers.first.totals.sum()), peers.first.rows
     schedule = schedule_of(peers)
     if isinstance(schedule, str):

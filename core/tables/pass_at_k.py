@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 # Rewards that mean wrong or right, nothing else.
-BINARY = (frozenset((0.0, 1.0)), frozenset((-1.0, 1.0)))
+BINARY_REWARDS = (frozenset((0.0, 1.0)), frozenset((-1.0, 1.0)))
 
 
 def is_binary(rewards: Iterable[float | None]) -> bool:
@@ -15,7 +15,7 @@ def is_binary(rewards: Iterable[float | None]) -> bool:
     Pass the rewards of a whole step: those of a group may all be equal.
     """
     values = {reward for reward in rewards if reward is not None}
-    return bool(values) and any(values <= pair for pair in BINARY)
+    return bool(values) and any(values <= pair for pair in BINARY_REWARDS)
 
 
 def pass_at(k: int, n: int, successes: int) -> float:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dumptui.core.fields.statistics import Masked, count_true
-from dumptui.core.fields.token_field import Flat, State, safe_ratio
+from dumptui.core.fields.token_field import State, TokenField, safe_ratio
 from dumptui.core.formats.sample import Sample, datasets, reward_value
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
@@ -23,8 +23,8 @@ from dumptui.core.types import Record
 # The state of a field in each sample, and the reason for it.
 Said: TypeAlias = tuple[list[State], list[str | None]]
 OnField: TypeAlias = Callable[[float], object]
-MOST_BEHIND = 16  # weight versions; hardly a sample waits longer to be trained on
-FIELDS = 5  # that `statistics` goes through
+MAX_VERSIONS_BEHIND = 16  # weight versions; hardly a sample waits longer to be trained on
+FIELD_COUNT = 5  # that `statistics` goes through
 
 
 def samples(
@@ -189,7 +189,7 @@ def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequenc
 
     def over(name: str) -> Masked:
         if on_field is not None:
-            on_field(len(said) / FIELDS)
+            on_field(len(said) / FIELD_COUNT)
         flat = step.gather(name)
         step.pause()
         said.append((flat.states, flat.reasons))
@@ -214,7 +214,7 @@ def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequenc
     }
 
 
-def of_difference(step: Step, mask: Flat, said: list[Said]) -> tuple[Masked, dict[str, Sequence[object]]]:
+def of_difference(step: Step, mask: TokenField, said: list[Said]) -> tuple[Masked, dict[str, Sequence[object]]]:
     found = step.difference(mask.positions, mask)
     said.append((found.states, found.reasons))
     apart = Masked(found, mask)
@@ -256,7 +256,7 @@ def worst_state(step: Step, at: int, said: Sequence[Said]) -> tuple[State, str |
     return "not dumped", None
 
 
-def effective_lengths(mask: Flat) -> list[int | None]:
+def effective_lengths(mask: TokenField) -> list[int | None]:
     """How many response tokens are trained on; None where the mask doesn't fit."""
     trained = count_true(mask.values > 0, mask.offsets)
     return [int(count) if ok else None for count, ok in zip(trained, mask.ok, strict=True)]
@@ -272,7 +272,7 @@ def current_version(step: int, versions: Sequence[Sequence[str]]) -> int:
     """
     counted = [numbers for wrote in versions if (numbers := counters(wrote))]
     newest = max(map(max, counted), default=0)
-    return max([newest if newest + MOST_BEHIND < step else step, *map(min, counted)])
+    return max([newest if newest + MAX_VERSIONS_BEHIND < step else step, *map(min, counted)])
 
 
 def share(info: Mapping[str, object], part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean, std
 from dumptui.core.formats.values import as_float
-from dumptui.core.parallel.shard_group import Peers
+from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.schedule import Schedule, schedule_of
-from dumptui.core.step.step import MOVED, Step
+from dumptui.core.step.step import ORDER_CONTRADICTED, Step
 from dumptui.core.tables.pass_at_k import is_binary, pass_rates
 from dumptui.core.tables.samples import samples
 from dumptui.core.types import Record
@@ -153,7 +153,7 @@ def batch(step: Step) -> list[Record]:
         dp, cp = number[id(shard)]
         peers = step.peers[dp]
         known = peers.problem is None and (peers.joined or shard.cp_size is not None)
-        problem = peers.problem or (MOVED if peers.cp_size > 1 and step.layout_contradicted else None)
+        problem = peers.problem or (ORDER_CONTRADICTED if peers.cp_size > 1 and step.layout_contradicted else None)
         rows.append(
             {
                 "file": shard.path.name,
@@ -182,7 +182,7 @@ def packed(schedule: Schedule | str) -> Record:
     return {"micro_batch_tokens": list(schedule.tokens), "num_microbatches": steps}
 
 
-def layout_note(peers: Peers) -> str | None:
+def layout_note(peers: ShardGroup) -> str | None:
     if peers.first.rows and not peers.joined:
         return "none of its rows is a sample of the rollout file"
     return "; ".join(peers.caveats) or None

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import Bools, Flat
+from dumptui.core.fields.token_field import Bools, TokenField
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
 from dumptui.core.health.finding import count
 from dumptui.core.parallel.context_parallel import Array
-from dumptui.core.parallel.shard_group import ENGINE
+from dumptui.core.parallel.shard_group import ENGINE_COLUMN
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.step.copies import contradictions, in_words
-from dumptui.core.step.step import FIELDS, Step, load
+from dumptui.core.step.step import FIELD_ORDER, Step, load
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
 
 # What holds float32 log-probs as they were.
-EXACT = frozenset(("float32", "float64"))
+EXACT_DTYPES = frozenset(("float32", "float64"))
 
 
 def newest(run: Run) -> Step:
@@ -60,7 +60,7 @@ def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> I
     """The tokens document of each chosen sample, in order."""
     positions = np.array([sample.position for sample in chosen], np.int64)
     mask = step.masks(positions)
-    names = [name for name in FIELDS if name not in step.fields] + step.fields
+    names = [name for name in FIELD_ORDER if name not in step.fields] + step.fields
     fields = {name: step.gather(name, positions) for name in names}
     for at, sample in enumerate(chosen):
         yield {
@@ -85,7 +85,7 @@ def previews(values: Mapping[str, Any]) -> dict[str, Any]:
     return {as_text(key): preview(value) for key, value in values.items()}
 
 
-def shown(flat: Flat, mask: Flat, at: int) -> Bools:
+def shown(flat: TokenField, mask: TokenField, at: int) -> Bools:
     """Where a value is shown: known, and not masked out.
 
     A mask that doesn't fit hides nothing but is told in the notes.
@@ -94,7 +94,7 @@ def shown(flat: Flat, mask: Flat, at: int) -> Bools:
     return known & (mask.one(at)[0] > 0) if mask.states[at] == "ok" else known
 
 
-def field_document(flat: Flat, at: int, where: Bools) -> Record:
+def field_document(flat: TokenField, at: int, where: Bools) -> Record:
     state = flat.states[at]
     has_values = state in ("ok", "partial")
     values = numbers(flat.one(at)[0], where) if has_values else None
@@ -128,9 +128,9 @@ def notes(step: Step, sample: Sample, mask_reason: str | None, vocabulary: Vocab
     if row.tied:
         found.append("train row matched by order: another sample has the same index and tokens")
     found += in_words(contradictions(step, [sample.position]))
-    rounded = {tensor.dtype for one in row.peers.shards if (tensor := one.tensor(ENGINE, row.row)) is not None}
-    for dtype in sorted(rounded - EXACT):
-        found.append(f"the train files hold {ENGINE} rounded to {dtype}")
+    rounded = {tensor.dtype for one in row.peers.shards if (tensor := one.tensor(ENGINE_COLUMN, row.row)) is not None}
+    for dtype in sorted(rounded - EXACT_DTYPES):
+        found.append(f"the train files hold {ENGINE_COLUMN} rounded to {dtype}")
     return found
 
 

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from dumptui.core.errors import NotHere
 from dumptui.core.process.resources import need_polars
-from dumptui.core.telemetry.jsonl_tail import MISFIT, Record
+from dumptui.core.telemetry.jsonl_tail import MISFIT_ERRORS, Record
 
 if TYPE_CHECKING:
     import polars as pl
 
 Array = NDArray[Any]
 
-REQUIRED: Any = object()
-LABELS = ("dp_rank", "engine_type")
+REQUIRED_FIELD: Any = object()
+LABEL_NAMES = ("dp_rank", "engine_type")
 """The labels that miles writes for an engine metric; others are ignored."""
 
 
@@ -45,27 +45,27 @@ class Field:
 
     name: str
     dtype: str = "f8"
-    default: Any = REQUIRED
+    default: Any = REQUIRED_FIELD
 
     @property
     def pooled(self) -> bool:
-        return self.dtype in POOLED
+        return self.dtype in POOLED_TYPES
 
     def array(self, records: Sequence[Record], pool: Pool) -> Array:
         """Return the field of all records. Raises one of MISFIT if any record doesn't fit."""
-        if self.default is REQUIRED:
+        if self.default is REQUIRED_FIELD:
             values = [record[self.name] for record in records]
         else:
             present = (record.get(self.name) for record in records)
             values = [self.default if value is None else value for value in present]
         if self.pooled:
-            return np.fromiter(map(pool.__getitem__, map(POOLED[self.dtype], values)), np.int32, len(values))
+            return np.fromiter(map(pool.__getitem__, map(POOLED_TYPES[self.dtype], values)), np.int32, len(values))
         if str in set(map(type, values)):
             raise TypeError(f"{self.name} is text")
         return self._checked(np.array(values, self.dtype))
 
     def _checked(self, array: Array) -> Array:
-        if array.ndim != 1 or (self.default is REQUIRED and not np.isfinite(array).all()):
+        if array.ndim != 1 or (self.default is REQUIRED_FIELD and not np.isfinite(array).all()):
             raise ValueError(f"{self.name} is not a number")
         return array
 
@@ -77,10 +77,10 @@ def _text(value: Any) -> str:
 
 
 def _labels(value: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, _text(value[name])) for name in LABELS if value.get(name) is not None)
+    return tuple((name, _text(value[name])) for name in LABEL_NAMES if value.get(name) is not None)
 
 
-POOLED: dict[str, Callable[[Any], Hashable]] = {
+POOLED_TYPES: dict[str, Callable[[Any], Hashable]] = {
     "text": _text,
     "gpus": lambda value: tuple(int(gpu) for gpu in value),
     "labels": _labels,
@@ -154,14 +154,14 @@ class Schema:
         """Return the records that fit as columns, and the number of those that don't."""
         try:
             return self.columns(records), 0
-        except MISFIT:
+        except MISFIT_ERRORS:
             fitting = [record for record in records if self._fits(record)]
             return self.columns(fitting), len(records) - len(fitting)
 
     def _fits(self, record: Record) -> bool:
         try:
             self.columns([record])
-        except MISFIT:
+        except MISFIT_ERRORS:
             return False
         return True
 
@@ -190,12 +190,12 @@ class Schema:
             return Columns(
                 {field.name: self._from_polars(field, frame[field.name]) for field in self.fields}, self.pools
             )
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, *MISFIT):
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, *MISFIT_ERRORS):
             return None
 
     def _from_polars(self, field: Field, series: pl.Series) -> Array:
         if series.null_count():
-            if field.default is REQUIRED:
+            if field.default is REQUIRED_FIELD:
                 raise ValueError(f"{field.name} is missing")
             if not field.pooled:
                 series = series.fill_null(field.default)
@@ -210,7 +210,7 @@ def _polars_type(field: Field) -> Any:
     pooled = {
         "text": pl.String,
         "gpus": pl.List(pl.Int64),
-        "labels": pl.Struct(dict.fromkeys(LABELS, pl.String)),
+        "labels": pl.Struct(dict.fromkeys(LABEL_NAMES, pl.String)),
     }
     return pooled.get(field.dtype) or {"i4": pl.Int32, "i8": pl.Int64}.get(field.dtype, pl.Float64)
 
@@ -226,7 +226,7 @@ def _codes(field: Field, series: pl.Series, pool: Pool) -> Array:
         series, of_text = series.struct.json_encode(), json.loads
     texts = series.unique(maintain_order=True).to_list()
     members = [field.default if text is None else of_text(text) for text in texts]
-    codes = [pool[POOLED[field.dtype](member)] for member in members]
+    codes = [pool[POOLED_TYPES[field.dtype](member)] for member in members]
     array: Array = series.replace_strict(texts, codes, return_dtype=pl.Int32).to_numpy()
     return array
 

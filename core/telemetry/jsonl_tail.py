@@ -16,17 +16,17 @@ from dumptui.core.ptfile.snapshot import open_file, skip_hole
 
 Record = dict[str, Any]
 
-BLOCK = 8 << 20
+BLOCK_BYTES = 8 << 20
 """Bytes read a poll: some 95,000 GPU samples, 60 MB as dicts."""
-LONGEST = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 """A longer line is left out. Weight checksums come near it, records we show stay under 1 MB."""
-MISFIT = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
+MISFIT_ERRORS = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 """What making something of a record raises when a field is missing or of another type."""
-FINGERPRINT = 128
+FINGERPRINT_BYTES = 128
 """Bytes before the offset that must still be there; a record of any stream has its time in that many."""
 
 _decode = json.JSONDecoder().raw_decode
-_OPENING = re.compile(r'\{\s*"[^"\\]*"\s*:')
+_RECORD_OPENING = re.compile(r'\{\s*"[^"\\]*"\s*:')
 
 
 class Chunk(NamedTuple):
@@ -120,16 +120,16 @@ class Tail:
             self._restarted = True  # told by the first read that succeeds, not lost to an error below
         if self._inside_long_line:
             self._skip_hole(file)
-        limit = BLOCK
+        limit = BLOCK_BYTES
         while True:
             block = _read_at(file, self._offset, limit)
             end = block.rfind(b"\n") + 1
             if end or len(block) < limit or self._inside_long_line:
                 break
-            if limit >= LONGEST:
+            if limit >= MAX_LINE_BYTES:
                 self._inside_long_line = True
                 if self.only is None:
-                    self.count_bad(f"byte {self._offset}: a line of more than {LONGEST >> 20} MiB")
+                    self.count_bad(f"byte {self._offset}: a line of more than {MAX_LINE_BYTES >> 20} MiB")
                 break
             limit *= 2
         more = len(block) == limit
@@ -154,12 +154,12 @@ class Tail:
         """What was never written reads as zeros, none of which ends a line."""
         written = skip_hole(file, self._offset)
         if written > self._offset:
-            self._before = bytes(min(FINGERPRINT, written - self._offset))
+            self._before = bytes(min(FINGERPRINT_BYTES, written - self._offset))
             self._offset = written
 
     def _advance(self, consumed: bytes) -> None:
         self._offset += len(consumed)
-        self._before = (self._before + consumed[-FINGERPRINT:])[-FINGERPRINT:]
+        self._before = (self._before + consumed[-FINGERPRINT_BYTES:])[-FINGERPRINT_BYTES:]
 
     def _is_another(self, file: BinaryIO) -> bool:
         stat = os.fstat(file.fileno())
@@ -202,7 +202,7 @@ def salvage(line: str, good_line: str = "") -> list[Record]:
     while (found := _object_at(line, at)) is not None:
         record, at = found
         records.append(record)
-    match = _OPENING.match(good_line)
+    match = _RECORD_OPENING.match(good_line)
     opening = match[0] if match else "{"
     start = len(line)
     while (start := line.rfind(opening, at, start)) >= 0:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from dumptui.core.telemetry.telemetry import Telemetry
 
 ATTEMPT, GEN, TOOL = "attempt", "gen", "tool"
-LONGEST = 4 * 3600.0
+MAX_SPAN_SECONDS = 4 * 3600.0
 """How long before its step was logged the events of a sample are looked for, as in the dashboard of miles."""
 # Of events at one time: a span of no length begins before it ends, and within the attempt that ends then.
-ORDER = {f"{ATTEMPT}_end": 2, f"{ATTEMPT}_start": 3}
+EVENT_ORDER = {f"{ATTEMPT}_end": 2, f"{ATTEMPT}_start": 3}
 
 
 class Span(NamedTuple):
@@ -94,7 +94,7 @@ def read_lifecycle(telemetry: Telemetry, key: StepKey, index: int | None) -> Lif
         return None
     logged = step_logged(telemetry.step_times.items(), key.step)
     since = telemetry.started if telemetry.started is not None and telemetry.started <= (logged or 0.0) else 0.0
-    events = [] if logged is None else events_between(stream, index, max(logged - LONGEST, since), logged)
+    events = [] if logged is None else events_between(stream, index, max(logged - MAX_SPAN_SECONDS, since), logged)
     if not events:  # the step axis of metrics may be another one, and not all runs log them
         events, logged = newest_events(stream, index), None
     spans = paired(events)
@@ -123,7 +123,7 @@ def newest_events(stream: Stream, index: int) -> list[Record]:
         times = of_sample(columns, index)["ts"]
         if len(times):
             newest = float(times.max())
-            return events_between(stream, index, newest - LONGEST, newest)
+            return events_between(stream, index, newest - MAX_SPAN_SECONDS, newest)
     return []
 
 
@@ -145,7 +145,7 @@ def paired(events: Sequence[Record]) -> list[Span]:
 
 
 def order(kind: str) -> int:
-    return ORDER.get(kind, int(kind.endswith("_end")))
+    return EVENT_ORDER.get(kind, int(kind.endswith("_end")))
 
 
 def overlaps(span: Span, others: Iterable[Span]) -> bool:

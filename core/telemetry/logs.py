@@ -11,15 +11,15 @@ from typing import BinaryIO, Generic, TypeVar
 
 from dumptui.core.errors import DumpError
 from dumptui.core.ptfile.snapshot import open_file, read_bounded
-from dumptui.core.telemetry.jsonl_tail import MISFIT, Chunk, Record, Tail
+from dumptui.core.telemetry.jsonl_tail import MISFIT_ERRORS, Chunk, Record, Tail
 
-LATEST = 253_402_300_799.0  # the end of the year 9999: a later time can't be said
+MAX_TIME = 253_402_300_799.0  # the end of the year 9999: a later time can't be said
 T = TypeVar("T")
 Signature = tuple[int, int, int]
 
-LARGEST = 64 << 20
+MAX_DOCUMENT_BYTES = 64 << 20
 """Bytes of a document that is read: one of all arguments and lanes of a large run has 100 KB."""
-EDGES = (16 << 10, 1 << 20)
+EDGE_BYTES = (16 << 10, 1 << 20)
 """Bytes looked at, at each end of a file, for its first and last times; the second if the first holds no record."""
 
 
@@ -80,7 +80,7 @@ class Log(Generic[T]):
     def _take(self, record: Record, start: int, items: list[T]) -> None:
         try:
             item = self._read(record)
-        except MISFIT:
+        except MISFIT_ERRORS:
             self.tail.count_misfit(start)
             return
         if item is not None:
@@ -103,7 +103,7 @@ class Document:
         if self._signature is None or (before == self._signature and self.problem is None):
             return False
         try:
-            value = json.loads(read_bounded(self.path, LARGEST))
+            value = json.loads(read_bounded(self.path, MAX_DOCUMENT_BYTES))
         except (ValueError, RecursionError) as error:
             self.problem = DumpError(self.path, f"is not a JSON document: {error}")
         except OSError as error:
@@ -135,7 +135,7 @@ def end_times(path: Path) -> Iterator[float]:
 
 def _times_at_an_end(file: BinaryIO, size: int, from_end: bool) -> list[float]:
     times: list[float] = []
-    for length in EDGES:
+    for length in EDGE_BYTES:
         start = max(size - length, 0) if from_end else 0
         file.seek(start)
         block = file.read(length)
@@ -155,4 +155,4 @@ def _times(record: Record) -> Iterator[float]:
 
 def time_of(value: object) -> float | None:
     """Seconds since the epoch, if it is a time that a clock can say."""
-    return float(value) if isinstance(value, (int, float)) and abs(value) <= LATEST else None
+    return float(value) if isinstance(value, (int, float)) and abs(value) <= MAX_TIME else None

@@ -14,7 +14,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.telemetry.jsonl_tail import Record
 from dumptui.core.telemetry.logs import Log
 
-TIMED = ("perf/step_time", "perf/wait_time_ratio")
+TIMED_METRICS = ("perf/step_time", "perf/wait_time_ratio")
 """Metrics that are logged when a step has been trained; its other metrics are logged before."""
 METRIC_EVENT = re.compile(rb'"type":\s*"metric"')
 
@@ -97,7 +97,7 @@ def step_time(record: Record) -> StepTime | None:
     if record.get("step_key") != "rollout/step" or not isinstance(record.get("step"), int):
         return None
     metrics = record["metrics"]
-    return StepTime(float(record["ts"]), record["step"], any(name in metrics for name in TIMED))
+    return StepTime(float(record["ts"]), record["step"], any(name in metrics for name in TIMED_METRICS))
 
 
 def logged_event(record: Record) -> Metrics | None:

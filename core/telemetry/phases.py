@@ -13,7 +13,7 @@ from dumptui.core.telemetry.jsonl_tail import Record
 STILL_OPEN = -1.0
 """The `t1` of a phase that was still running when the record was written."""
 MANAGER, DERIVED, INITIALIZE = "rollout_manager", "derived", "initialize"
-FIELDS = (
+PHASE_FIELDS = (
     Field("name", "text"),
     Field("t0"),
     Field("t1"),
@@ -100,7 +100,7 @@ class Attempt(NamedTuple):
     newest: float
 
 
-EVER = Window()
+ALL_TIME = Window()
 
 
 def lanes(
@@ -108,7 +108,7 @@ def lanes(
     topologies: Sequence[Topology],
     known: Collection[Lane],
     attempt: Attempt,
-    window: Window = EVER,
+    window: Window = ALL_TIME,
     initialize: bool = True,
 ) -> list[Interval]:
     """Return the phases (of FIELDS) in a window, ordered by lane and start.
@@ -121,7 +121,7 @@ def lanes(
     """
     intervals: list[Interval] = []
     windows = list(_windows(topologies, known))
-    for phase in settled(phases, attempt, EVER if initialize else window):
+    for phase in settled(phases, attempt, ALL_TIME if initialize else window):
         if phase["role"] == MANAGER:
             intervals.extend(_on_engines(phase, windows))
         else:

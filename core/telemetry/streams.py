@@ -16,12 +16,12 @@ from dumptui.core.telemetry.column_store import Columns, Schema
 from dumptui.core.telemetry.jsonl_tail import Chunk, Tail
 from dumptui.core.telemetry.logs import Glance
 
-HOUR = 3600.0
-MEMORY = 256 << 20
+HOUR_SECONDS = 3600.0
+MEMORY_BYTES = 256 << 20
 """Bytes of parsed hours kept; an hour of 64 GPUs at 1 Hz is 6.5 MB, of 8 engines 8 MB."""
 WORTH_POLARS = 256 << 10
 """Bytes from which polars pays for its import and set-up; less is parsed by json."""
-_HOUR = re.compile(r"\d{8}_\d{2}")
+_HOUR_NAME = re.compile(r"\d{8}_\d{2}")
 
 
 class Part:
@@ -81,7 +81,7 @@ class Part:
 class Memory:
     """Which parts are parsed, the longest unused ones dropped when they take more than `limit` bytes together."""
 
-    def __init__(self, limit: int = MEMORY) -> None:
+    def __init__(self, limit: int = MEMORY_BYTES) -> None:
         self.limit = limit
         self._parts: OrderedDict[Path, Part] = OrderedDict()
 
@@ -132,7 +132,7 @@ class Stream:
             part
             for part in self.parts
             if part.hour is None
-            or ((start is None or part.hour + HOUR > start) and (stop is None or part.hour <= stop))
+            or ((start is None or part.hour + HOUR_SECONDS > start) and (stop is None or part.hour <= stop))
         ]
 
     def load(self, parts: list[Part]) -> Iterator[Columns]:
@@ -173,7 +173,7 @@ class Stream:
 def hour_of(name: str) -> float | None:
     """The start of the UTC hour a file is named for; None for any other name."""
     stem, _, suffix = name.partition(".")
-    if suffix != "jsonl" or not _HOUR.fullmatch(stem):
+    if suffix != "jsonl" or not _HOUR_NAME.fullmatch(stem):
         return None
     try:
         return float(calendar.timegm(time.strptime(stem, "%Y%m%d_%H")))

@@ -19,11 +19,11 @@ from dumptui.core.telemetry.jsonl_tail import Record, Tail
 from dumptui.core.telemetry.logs import Document, Log, time_of
 from dumptui.core.telemetry.metrics import History, step_time
 from dumptui.core.telemetry.phases import Attempt, Interval, Lane, Topology, Window, topology
-from dumptui.core.telemetry.streams import HOUR, MEMORY, Memory, Stream
+from dumptui.core.telemetry.streams import HOUR_SECONDS, MEMORY_BYTES, Memory, Stream
 
 NAN = float("nan")
-STREAMS: dict[str, tuple[Field, ...]] = {
-    "phases": phases.FIELDS,
+STREAM_FIELDS: dict[str, tuple[Field, ...]] = {
+    "phases": phases.PHASE_FIELDS,
     "gpu_util": (
         Field("ts"),
         Field("node", "text"),
@@ -57,7 +57,7 @@ STREAMS: dict[str, tuple[Field, ...]] = {
         Field("detail", "text", ""),
     ),
 }
-LONGEST_PHASE = 4 * HOUR
+LONGEST_PHASE = 4 * HOUR_SECONDS
 """A phase lies in the file of its end's hour, while open in that of its start's: how far from a window to look."""
 
 
@@ -102,11 +102,13 @@ class Telemetry:
     What can't be read is left out and told by `problems`. Records read stay as they were until `poll`.
     """
 
-    def __init__(self, run_root: str | os.PathLike[str], memory: int = MEMORY) -> None:
+    def __init__(self, run_root: str | os.PathLike[str], memory: int = MEMORY_BYTES) -> None:
         root = Path(run_root)
         folder = root / "dashboard"
         self.memory = Memory(memory)
-        self.streams = {name: Stream(folder, name, Schema(fields), self.memory) for name, fields in STREAMS.items()}
+        self.streams = {
+            name: Stream(folder, name, Schema(fields), self.memory) for name, fields in STREAM_FIELDS.items()
+        }
         self.metrics = History(root)
         self.step_times = Log(folder / "metrics.jsonl", step_time)
         self._topologies = Log(folder / "topology.jsonl", topology)
@@ -161,7 +163,7 @@ class Telemetry:
         stream = self.streams["phases"]
         parts = stream.between(since, window.stop + LONGEST_PHASE)
         # A run that hangs writes no more phases: the one it hangs in is in the last file, however old.
-        before = [one for one in stream.parts if one.hour is not None and one.hour + HOUR <= since]
+        before = [one for one in stream.parts if one.hour is not None and one.hour + HOUR_SECONDS <= since]
         return stream.schema.concat(stream.load([*before[-1:], *parts]))
 
     def _scanned_lanes(self) -> list[LaneInfo]:

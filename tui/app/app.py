@@ -17,13 +17,13 @@ from dumptui.core.store.state import State
 from dumptui.core.text import visible
 from dumptui.tui.app.comparison import PairApp
 from dumptui.tui.app.samples import SAMPLE_PANES
-from dumptui.tui.app.sheet_actions import Desk
+from dumptui.tui.app.sheet_actions import SheetActions
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved
-from dumptui.tui.reading.messages import Found, Loaded, Packed
+from dumptui.tui.reading.messages import BatchAnalysed, HealthRows, StepLoaded
 from dumptui.tui.reading.run_search import Finder
 from dumptui.tui.session.location import current_place
-from dumptui.tui.session.preferences import Memory
+from dumptui.tui.session.preferences import Preferences
 from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.progress_line import WaitLine
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.groups import GroupsPane
     from dumptui.tui.panes.health import HealthPane
     from dumptui.tui.panes.tokens.pane import TokensPane
-    from dumptui.tui.session.location import Place
+    from dumptui.tui.session.location import Location
 
     Pane: TypeAlias = RolloutPane | BatchPane | TokensPane | ConversationPane | HealthPane | GroupsPane | PairPane
 
@@ -149,8 +149,8 @@ class DumpTui(PairApp):
             yield name
             yield Line(id="where")
             yield TabLine(PANES, 0.45 if self.live.on else 0.56)  # more is said of a run that is followed
-        with Desk(initial="rollout", id="panes"):
-            yield RolloutPane(list(self.run_.steps), Finder(self.reader), Memory(self.state))
+        with SheetActions(initial="rollout", id="panes"):
+            yield RolloutPane(list(self.run_.steps), Finder(self.reader), Preferences(self.state))
         yield WaitLine(id="progress")
         yield KeyLine(lambda: self.desk.offer())
 
@@ -159,7 +159,7 @@ class DumpTui(PairApp):
         return self._filled.is_set()
 
     def on_mount(self) -> None:
-        self.desk = self.query_one(Desk)
+        self.desk = self.query_one(SheetActions)
         self.wait = self.query_one(WaitLine)
         self.rollout = self.query_one(RolloutPane)
         self.rollout.enter()
@@ -216,7 +216,7 @@ class DumpTui(PairApp):
             self._asked_sample = None
         self.choose_step(event.key)
 
-    def show(self, loaded: Loaded, again: bool, waited: bool) -> None:
+    def show(self, loaded: StepLoaded, again: bool, waited: bool) -> None:
         """Where more of the step on screen is there now, the place in it stays, or is still `waited` for."""
         with self.renewing(self.rollout):
             self.rollout.show_step(loaded, again=again)
@@ -266,8 +266,8 @@ class DumpTui(PairApp):
         self._step_chosen(RolloutPane.StepChosen(event.key))
         self.show_pane("rollout")
 
-    @on(Found)
-    def _health_found(self, event: Found) -> None:
+    @on(HealthRows)
+    def _health_found(self, event: HealthRows) -> None:
         with self.renewing(self.health):
             self.health.add(event.rows, event.done, event.whole)
 
@@ -309,8 +309,8 @@ class DumpTui(PairApp):
     def on_batch_pane_packing_wanted(self, event: BatchPane.PackingWanted) -> None:
         self.reader.pack(event.loaded)
 
-    @on(Packed)
-    def _packed(self, event: Packed) -> None:
+    @on(BatchAnalysed)
+    def _packed(self, event: BatchAnalysed) -> None:
         self.batch.show_packed(event)
 
     @on(SampleMoved)
@@ -349,7 +349,7 @@ class DumpTui(PairApp):
 
     # Places ----------------------------------------------------------------------------------------------------
 
-    def go(self, place: Place) -> None:
+    def go(self, place: Location) -> None:
         """Go to a place, as far as it is still there."""
         if place.key not in self.run_.steps:
             return self.notify(f"this run has no {place.key}", severity="warning", markup=False)

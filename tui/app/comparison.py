@@ -8,7 +8,7 @@ from textual import on
 from textual.binding import Binding
 
 from dumptui.tui.app.samples import SampleApp
-from dumptui.tui.reading.messages import Compared
+from dumptui.tui.reading.messages import SamplesCompared
 
 if TYPE_CHECKING:
     from dumptui.tui.panes.comparison import PairPane
@@ -68,7 +68,7 @@ class PairApp(SampleApp):
             self.wait.begin("comparing two samples")
             self.reader.compare(self.loaded.step, left, right)
 
-    def compare_again(self, compared: Compared) -> None:
+    def compare_again(self, compared: SamplesCompared) -> None:
         """Their step was read again."""
         if self.loaded is None or max(compared.left, compared.right) >= len(self.loaded.samples):
             return self.leave_pair()
@@ -77,8 +77,8 @@ class PairApp(SampleApp):
     def on_pair_pane_wanted(self, event: PairPane.Wanted) -> None:
         self.compare(event.left, event.right)
 
-    @on(Compared)
-    def _compared(self, event: Compared) -> None:
+    @on(SamplesCompared)
+    def _compared(self, event: SamplesCompared) -> None:
         wanted = self.wait.waiting and (event.left, event.right) == self._pair
         if self.loaded is None or event.key != self.loaded.key or not wanted:
             return

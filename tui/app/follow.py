@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from dumptui.core.tables.alarms import alarms
-from dumptui.core.telemetry.logs import LATEST
+from dumptui.core.telemetry.logs import MAX_TIME
 from dumptui.core.text import visible
 from dumptui.tui.presentation.sample_rows import count
 
 if TYPE_CHECKING:
-    from dumptui.core.live import Look
+    from dumptui.core.live import PollResult
     from dumptui.core.run.run import StepKey
     from dumptui.core.types import Record
-    from dumptui.tui.reading.messages import Grew
+    from dumptui.tui.reading.messages import RunPolled
 
-POLL = 2.0  # seconds between two looks at a live run
-SILENCE = 600.0
+POLL_SECONDS = 2.0  # seconds between two looks at a live run
+SILENCE_SECONDS = 600.0
 """Seconds without data from which its age is told. It doubles from one text to the next, so that a screen that nothing
 happens on writes a few dozen bytes in the first hours and then none; seconds would be written all day long."""
-DAY = 86_400.0
+DAY_SECONDS = 86_400.0
 
 
 class Live:
@@ -35,13 +35,13 @@ class Live:
         self.on = on
         self.following = on and following
         self._ring = ring
-        self._look: Look | None = None
+        self._look: PollResult | None = None
         self._unseen = ""  # why the run can't be looked at
         self._newest = 0.0
         self._written: set[StepKey] = set()  # since the run is followed
         self._rung: set[StepKey] = set()
 
-    def grew(self, event: Grew) -> None:
+    def grew(self, event: RunPolled) -> None:
         self._look, self._newest, self._unseen = event.look, event.newest, ""
         self._written.update(event.look.changed)
 
@@ -93,11 +93,11 @@ def data_line(newest: float, now: float) -> str:
     if not newest:
         return ""
     age = now - newest
-    form = "%H:%M:%S" if age < DAY / 2 else "%Y-%m-%d %H:%M"
-    text = f", data {time.strftime(form, time.gmtime(min(newest, LATEST)))} UTC"  # as all times of the run
-    if age < SILENCE:
+    form = "%H:%M:%S" if age < DAY_SECONDS / 2 else "%Y-%m-%d %H:%M"
+    text = f", data {time.strftime(form, time.gmtime(min(newest, MAX_TIME)))} UTC"  # as all times of the run
+    if age < SILENCE_SECONDS:
         return text
-    minutes = int(SILENCE / 60) << int(age / SILENCE).bit_length() - 1
+    minutes = int(SILENCE_SECONDS / 60) << int(age / SILENCE_SECONDS).bit_length() - 1
     return f"{text}, over {in_words(minutes)} ago"
 
 

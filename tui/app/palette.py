@@ -45,9 +45,9 @@ class Places(Provider):
             yield Entry(f"Pane: {label}", partial(self.dumptui.action_pane, name), PANE_HELP)
 
     def _hues(self) -> Iterator[Entry]:
-        from dumptui.tui.widgets.heatmap.hues import PAIRS, meaning
+        from dumptui.tui.widgets.heatmap.hues import HUE_PAIRS, meaning
 
-        for pair in PAIRS:
+        for pair in HUE_PAIRS:
             yield Entry(f"Hues: {pair}", partial(self.dumptui.tokens.choose_hues, pair), meaning(pair))
 
     def _bookmarks(self) -> Iterator[Entry]:

@@ -10,17 +10,17 @@ from textual.binding import Binding
 from dumptui.core.text import visible
 from dumptui.tui.app.steps import StepsApp
 from dumptui.tui.presentation.sample_rows import place
-from dumptui.tui.reading.messages import Hits, Opened, Surveyed, Unopened
+from dumptui.tui.reading.messages import FieldSurveyed, SampleFailed, SampleOpened, TokenHits
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
     from dumptui.tui.panes.conversation import ConversationPane
     from dumptui.tui.panes.tokens.pane import TokensPane
     from dumptui.tui.panes.tokens.view import TokenView
-    from dumptui.tui.presentation.conversation import Talk
+    from dumptui.tui.presentation.conversation import ConversationView
     from dumptui.tui.reading.markdown import Drawn
     from dumptui.tui.screens.facts import Facts, FactsScreen
-    from dumptui.tui.session.location import Place
+    from dumptui.tui.session.location import Location
 
 SAMPLE_PANES = ("tokens", "conversation")
 """The panes that show one sample."""
@@ -47,7 +47,7 @@ class SampleApp(StepsApp):
     """The pane that it is, or will be, shown in."""
     _stale: frozenset[str] = frozenset()
     """Panes whose sample was read before its step was read again."""
-    _asked_place: Place | None = None
+    _asked_place: Location | None = None
     """Its token is gone to once its sample is open."""
     _token: int | None = None
     """The token to go to in the pane that is being opened."""
@@ -105,15 +105,15 @@ class SampleApp(StepsApp):
         if self._position is not None and self.pane in SAMPLE_PANES:
             self.rollout.select_sample(self._position)
 
-    @on(Unopened)
-    def _sample_unopened(self, event: Unopened) -> None:
+    @on(SampleFailed)
+    def _sample_unopened(self, event: SampleFailed) -> None:
         self._leave_reading()
         self.notify(visible(event.problem), severity="error", markup=False)
 
     # Tokens ------------------------------------------------------------------------------------------------------
 
-    @on(Opened)
-    def _sample_opened(self, event: Opened) -> None:
+    @on(SampleOpened)
+    def _sample_opened(self, event: SampleOpened) -> None:
         if self.loaded is None or event.key != self.loaded.key or not self.sample_opened(event.position, "tokens"):
             return
         with self.renewing(self.tokens):
@@ -122,7 +122,7 @@ class SampleApp(StepsApp):
             self.tokens.go_to(token)
         self._go_to_token(event)
 
-    def _go_to_token(self, event: Opened) -> None:
+    def _go_to_token(self, event: SampleOpened) -> None:
         asked, self._asked_place = self._asked_place, None
         sample = event.view.sample
         if asked is not None and asked.token is not None and asked.sample == (sample.index, sample.occurrence):
@@ -132,20 +132,20 @@ class SampleApp(StepsApp):
         if self.loaded is not None:
             self.reader.survey(self.loaded.step, event.name)
 
-    @on(Surveyed)
-    def _surveyed(self, event: Surveyed) -> None:
+    @on(FieldSurveyed)
+    def _surveyed(self, event: FieldSurveyed) -> None:
         self.tokens.take_survey(event)
 
     def on_token_view_search_wanted(self, event: TokenView.SearchWanted) -> None:
         self.reader.search(event.view, event.pattern)
 
-    @on(Hits)
-    def _searched(self, event: Hits) -> None:
+    @on(TokenHits)
+    def _searched(self, event: TokenHits) -> None:
         self.tokens.take_hits(event)
 
     # Conversation ----------------------------------------------------------------------------------------------
 
-    def on_talk(self, event: Talk) -> None:
+    def on_talk(self, event: ConversationView) -> None:
         if (
             self.loaded is None
             or event.key != self.loaded.key

@@ -15,7 +15,7 @@ from textual.widgets import ContentSwitcher
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import clip, visible
-from dumptui.tui.session.location import Place, current_place
+from dumptui.tui.session.location import Location, current_place
 from dumptui.tui.terminal.themes import keep_theme
 from dumptui.tui.widgets.key_bar import Entry
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 # What a key of the desk needs is imported by it: together it would keep the first screen waiting for 0.1 s.
 
-VISIT = "visit"
+VISIT_KEY = "visit"
 ROOM_FOR_TWO = 180  # cells: 80 for the samples, 100 for the text of one
-BESIDE = ("tokens", "conversation", "pair")
+SAMPLE_VIEWS = ("tokens", "conversation", "pair")
 WITHOUT_SAMPLE = ("steps", "batch", "health", "groups", "pair")
 PROBLEMS, READING = 5, 15.0  # of the file of keys, how many are told at once, and for how many seconds
-PREVIEW = 60  # cells of what would be copied
+PREVIEW_CELLS = 60  # cells of what would be copied
 
 
 SHEET_KEYS = [
@@ -50,7 +50,7 @@ SHEET_KEYS = [
 """Also those of a screen over the panes that has a sheet."""
 
 
-class Desk(ContentSwitcher):
+class SheetActions(ContentSwitcher):
     """Holds the panes."""
 
     BINDING_GROUP_TITLE = "this view"
@@ -86,7 +86,7 @@ class Desk(ContentSwitcher):
 
     def _arrange(self) -> None:
         """Where there is room for two, a sample stands beside the table that it is of."""
-        beside = self.app.size.width >= ROOM_FOR_TWO and self.current in BESIDE
+        beside = self.app.size.width >= ROOM_FOR_TWO and self.current in SAMPLE_VIEWS
         self.set_class(beside, "-two")
         for rollout in self.query_children("#rollout"):
             rollout.display = beside or self.current == "rollout"
@@ -163,20 +163,20 @@ class Desk(ContentSwitcher):
 
     def copy(self, name: str, text: str) -> None:
         """To the clipboard; to a file what is longer than terminals take."""
-        from dumptui.tui.terminal.clipboard import HINTS, copyable, fits, multiplexer
+        from dumptui.tui.terminal.clipboard import PASTE_HINTS, copyable, fits, multiplexer
 
         text = copyable(text)
         if not fits(text):
             self._save("dumptui-copy", "txt", lambda: text, f"{name} is too long for the clipboard: ")
             return
         self.app.copy_to_clipboard(text)
-        hint = HINTS.get(multiplexer(os.environ), "")
+        hint = PASTE_HINTS.get(multiplexer(os.environ), "")
         self.say(f"copied {name}" + f"; {hint}" * bool(hint))
 
     # Files -----------------------------------------------------------------------------------------------------
 
     def action_export(self) -> None:
-        from dumptui.tui.presentation.exports import FORMS, LABELS
+        from dumptui.tui.presentation.exports import EXPORT_FORMATS, FORMAT_LABELS
         from dumptui.tui.widgets.dialogs.choices import Choose
 
         if (sheet := self._sheet()) is None:
@@ -184,9 +184,9 @@ class Desk(ContentSwitcher):
 
         def chosen(form: str | None) -> None:
             if form is not None:
-                self._save(sheet.name, form, lambda: FORMS[form](sheet))
+                self._save(sheet.name, form, lambda: EXPORT_FORMATS[form](sheet))
 
-        self.app.push_screen(Choose(f"export to {sheet.name} as", list(LABELS.items())), chosen)
+        self.app.push_screen(Choose(f"export to {sheet.name} as", list(FORMAT_LABELS.items())), chosen)
 
     @work
     async def _save(self, stem: str, suffix: str, text: Callable[[], str], why: str = "") -> None:
@@ -227,7 +227,7 @@ class Desk(ContentSwitcher):
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda theme: keep_theme(theme.name))
-        self.visit = Place.from_json(self.dumptui.state.get(VISIT))
+        self.visit = Location.from_json(self.dumptui.state.get(VISIT_KEY))
 
     def offer(self) -> Entry | None:
         """The place of the last visit, as long as this one is at none."""
@@ -244,8 +244,8 @@ class Desk(ContentSwitcher):
     def remember(self) -> None:
         """Keep where this visit ends, for the next one; one that never left the start is none."""
         place = current_place(self.dumptui)
-        if place != Place(self.dumptui.newest):
-            self.dumptui.state.put(VISIT, place.to_json())
+        if place != Location(self.dumptui.newest):
+            self.dumptui.state.put(VISIT_KEY, place.to_json())
 
     def action_bookmark(self) -> None:
         from dumptui.tui.screens.bookmarks import Note, note_of, set_bookmark
@@ -263,7 +263,7 @@ class Desk(ContentSwitcher):
     def action_bookmarks(self) -> None:
         from dumptui.tui.screens.bookmarks import Bookmarks
 
-        def chosen(place: Place | None) -> None:
+        def chosen(place: Location | None) -> None:
             if place is not None:
                 self.dumptui.go(place)
 
@@ -289,4 +289,4 @@ def prompt(sample: Sample) -> str:
 
 
 def preview(text: str) -> str:
-    return clip(visible(" ".join(text[: 4 * PREVIEW].split())), PREVIEW)
+    return clip(visible(" ".join(text[: 4 * PREVIEW_CELLS].split())), PREVIEW_CELLS)

@@ -12,11 +12,11 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.text import visible
-from dumptui.tui.app.follow import POLL, Live, is_newer
+from dumptui.tui.app.follow import POLL_SECONDS, Live, is_newer
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.presentation.headline import headline, window_title
 from dumptui.tui.presentation.sample_rows import count
-from dumptui.tui.reading.messages import Broken, Failed, Grew, Loaded, Progress, Summary, Unseen
+from dumptui.tui.reading.messages import Broken, ReadProgress, RunPolled, StepFailed, StepLoaded, StepSummaries, Unseen
 from dumptui.tui.reading.reader import Reader
 from dumptui.tui.terminal.terminal_app import TerminalApp
 from dumptui.tui.widgets.line import Line
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dumptui.core.process.workers import Workers
     from dumptui.core.types import Record
 
-MINUTE = 60.0  # seconds after which the age of the newest data may read otherwise
+MINUTE_SECONDS = 60.0  # seconds after which the age of the newest data may read otherwise
 
 
 class StepsApp(TerminalApp):
@@ -51,7 +51,7 @@ class StepsApp(TerminalApp):
         super().__init__()
         self.run_ = run
         self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
-        self.loaded: Loaded | None = None
+        self.loaded: StepLoaded | None = None
         self.failed = False
         """The step that is wanted can't be shown as it is."""
         self.live = Live(follow, key is None, bell)
@@ -67,8 +67,8 @@ class StepsApp(TerminalApp):
         self._scan_others()
         if self.live.on:
             self.reader.look()
-            self.set_interval(POLL, self.reader.look)
-            self.set_interval(MINUTE, self.show_where)
+            self.set_interval(POLL_SECONDS, self.reader.look)
+            self.set_interval(MINUTE_SECONDS, self.show_where)
 
     def on_unmount(self) -> None:
         self.reader.close()
@@ -88,7 +88,7 @@ class StepsApp(TerminalApp):
     def clear(self, why: str) -> None:
         raise NotImplementedError
 
-    def show(self, loaded: Loaded, again: bool, waited: bool) -> None:
+    def show(self, loaded: StepLoaded, again: bool, waited: bool) -> None:
         raise NotImplementedError
 
     def show_again(self) -> None:
@@ -167,8 +167,8 @@ class StepsApp(TerminalApp):
 
     # What the reader answers -----------------------------------------------------------------------------------
 
-    @on(Loaded)
-    def _step_loaded(self, event: Loaded) -> None:
+    @on(StepLoaded)
+    def _step_loaded(self, event: StepLoaded) -> None:
         self.rollout.summarise(event.key, event.row)
         if event.key != self.wanted or (not event.samples and self._try_another()):
             return
@@ -194,8 +194,8 @@ class StepsApp(TerminalApp):
             message = f"no reward of {step} {row['step']} has the entry {key}: {known}"
             self.notify(visible(message), severity="warning", markup=False)
 
-    @on(Failed)
-    def _step_failed(self, event: Failed) -> None:
+    @on(StepFailed)
+    def _step_failed(self, event: StepFailed) -> None:
         self.rollout.summarise(event.key, event.row)
         if event.key == self.wanted and not self._try_another():
             self.wait.end()
@@ -211,8 +211,8 @@ class StepsApp(TerminalApp):
             return True
         return False
 
-    @on(Progress)
-    def _progress(self, event: Progress) -> None:
+    @on(ReadProgress)
+    def _progress(self, event: ReadProgress) -> None:
         if event.key == self.wanted and self.wait.is_due:
             share = event.done / max(event.total, 1)
             files = count(len(list(self.run_.steps[event.key].entries())), "file")
@@ -221,8 +221,8 @@ class StepsApp(TerminalApp):
 
     # A run that grows ------------------------------------------------------------------------------------------
 
-    @on(Summary)
-    def _step_summary(self, event: Summary) -> None:
+    @on(StepSummaries)
+    def _step_summary(self, event: StepSummaries) -> None:
         for key, row in event.rows.items():
             self.rollout.summarise(key, row)
         if self.live.rings(event.rows):
@@ -236,8 +236,8 @@ class StepsApp(TerminalApp):
         if newer in self.run_.steps and not self.wait.waiting:
             self.open_step(newer)
 
-    @on(Grew)
-    def _run_grew(self, event: Grew) -> None:
+    @on(RunPolled)
+    def _run_grew(self, event: RunPolled) -> None:
         look = event.look
         self.live.grew(event)
         if look.run is not self.run_:

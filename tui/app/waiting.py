@@ -15,7 +15,7 @@ from textual.widgets import Static
 from dumptui.core.errors import DumpError, NothingYet
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.text import visible
-from dumptui.tui.app.follow import POLL
+from dumptui.tui.app.follow import POLL_SECONDS
 from dumptui.tui.cli.follow_steps import wait
 from dumptui.tui.terminal.terminal_app import TerminalApp
 
@@ -75,7 +75,7 @@ class WaitingApp(TerminalApp):
 
     def on_mount(self) -> None:
         self._look()
-        self.set_interval(POLL, self._look)
+        self.set_interval(POLL_SECONDS, self._look)
 
     def _look(self) -> None:
         """In a thread that nobody waits for at the end: a file system that hangs must not keep the screen."""

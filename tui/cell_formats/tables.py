@@ -12,8 +12,8 @@ from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.text import cell_width, visible
 from dumptui.core.types import Record
 
-SIGNED = re.compile(r"[~>]-?[\d.]+(e[+-]\d+)?$")
-SPECIAL = re.compile(r'[",\r\n]')
+SIGNED_NUMBER = re.compile(r"[~>]-?[\d.]+(e[+-]\d+)?$")
+CSV_SPECIAL = re.compile(r'[",\r\n]')
 
 
 def strict(value: object) -> Any:
@@ -50,7 +50,7 @@ def quoted(value: object, show: Callable[[str], str]) -> str:
     if not isinstance(value, str):
         return "" if value is None else str(value)
     text = show(value).replace('"', '""')
-    return f'"{text}"' if SPECIAL.search(text) or not text else text
+    return f'"{text}"' if CSV_SPECIAL.search(text) or not text else text
 
 
 def to_table(rows: Sequence[Record]) -> str:
@@ -73,7 +73,7 @@ def to_table(rows: Sequence[Record]) -> str:
 
 def is_number(value: object) -> bool:
     """Whether a cell is a number or nothing, also one with a sign before it."""
-    return isinstance(value, (int, float, type(None))) or (isinstance(value, str) and bool(SIGNED.match(value)))
+    return isinstance(value, (int, float, type(None))) or (isinstance(value, str) and bool(SIGNED_NUMBER.match(value)))
 
 
 class TableWriter:

@@ -10,9 +10,9 @@ from itertools import accumulate, islice
 
 from dumptui.core.text import cell_widths, visible
 
-WORD = 24
+MAX_WORD_CELLS = 24
 """A row ends at a blank within its last 24 cells; a longer word is cut."""
-LONG = 10_000
+LONG_TEXT_CHARACTERS = 10_000
 """Cells above which a text's rows are cached when counted: for thousands of short texts that would cost memory."""
 
 
@@ -52,7 +52,7 @@ class Lines:
         """Return the number of rows of `width` cells."""
         if self.widest <= width:
             return len(self.lines)
-        if self._total > LONG or (self._wrapped is not None and self._wrapped.width == width):
+        if self._total > LONG_TEXT_CHARACTERS or (self._wrapped is not None and self._wrapped.width == width):
             return len(self.wrapped(width))
         return sum(len(list(row_ends(line, self._cells.get(number), width))) for number, line in enumerate(self.lines))
 
@@ -125,7 +125,7 @@ def row_ends(line: str, cells: Sequence[int] | None, width: int) -> Iterator[int
         if end < length and line[end] == " ":
             end += 1
         elif end < length:
-            blank = line.rfind(" ", max(start + 1, end - WORD), end)
+            blank = line.rfind(" ", max(start + 1, end - MAX_WORD_CELLS), end)
             end = end if blank < 0 else blank + 1
         if end >= length:
             yield length

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, NoReturn
 
 from dumptui.core.errors import DumpError
-from dumptui.core.live import Follow, Look
+from dumptui.core.live import Follow, PollResult
 from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
 from dumptui.core.tables import steps
 from dumptui.core.tables.alarms import with_partial_signs
@@ -17,8 +17,8 @@ from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import TableWriter, to_csv, to_json
 
-POLL = 2.0  # seconds between two looks at a live run
-WIDTHS = {
+POLL_SECONDS = 2.0  # seconds between two looks at a live run
+COLUMN_WIDTHS = {
     "step": 6,
     "evaluation": 10,
     "samples": 7,
@@ -67,7 +67,7 @@ class Lines:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._table = TableWriter(sys.stdout, WIDTHS)
+        self._table = TableWriter(sys.stdout, COLUMN_WIDTHS)
         self._printed: dict[StepKey, Line] = {}
         self._begun = False
         self.pending: dict[StepKey, Line] = {}
@@ -97,7 +97,7 @@ class Lines:
         if self._args.json:
             sys.stdout.write(to_json(row) + "\n")
         elif self._args.csv:
-            heading, _, line = to_csv([{name: row.get(name) for name in WIDTHS}]).partition("\n")
+            heading, _, line = to_csv([{name: row.get(name) for name in COLUMN_WIDTHS}]).partition("\n")
             sys.stdout.write(line if self._begun else f"{heading}\n{line}")
         else:
             self._table.write(with_partial_signs(row))
@@ -130,7 +130,7 @@ def follow_steps(
         wait()
 
 
-def report(look: Look, before: str) -> str:
+def report(look: PollResult, before: str) -> str:
     """Say on standard error, once, why a folder can't be seen; the problem that was said last."""
     problem = "" if look.problem is None else str(look.problem)
     if problem and problem != before:
@@ -150,5 +150,5 @@ def wait() -> None:
     """Until the next look. Raises BrokenPipeError as soon as who reads the lines is gone, not with the next of them."""
     reader = select.poll()
     reader.register(sys.stdout, 0)
-    if reader.poll(POLL * 1000):
+    if reader.poll(POLL_SECONDS * 1000):
         raise BrokenPipeError

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
 
-VIEWS = (
+PRINT_VIEWS = (
     "steps",
     "samples",
     "groups",
@@ -44,10 +44,10 @@ VIEWS = (
     "lanes",
     "keys",
 )
-STREAMS = ("stdin", "stdout", "stderr")
+STREAM_NAMES = ("stdin", "stdout", "stderr")
 """In the order of their descriptors."""
 ENDING_SECONDS = 1.0
-FPS = "120"
+FRAMES_PER_SECOND = "120"
 """Paints a second at most: what a key changes in a second go, as the chart of a page, comes 8 ms later, not 17-33."""
 SCREEN_THREADS = 6
 """Those that read keys, write, and read the dump, with some for what is asked beside."""
@@ -55,7 +55,7 @@ NUMPY_BYTES = 128 << 20
 """Address space that numpy takes; and some to read a small file."""
 SCREEN_BYTES = 768 << 20
 """Address space of those threads, each of which reserves 72 MiB, and of what they read with."""
-SAMPLE = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
+SAMPLE_PATTERN = re.compile(r"(-?\d+|\?)(?:\.(\d+))?")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -117,9 +117,9 @@ def answer(argv: Sequence[str] | None, closed: Collection[str]) -> int:
 
 def open_closed() -> list[str]:
     """The names of those that whoever started this has closed: their numbers would be given to the next files."""
-    closed = [name for name in STREAMS if getattr(sys, name) is None]
+    closed = [name for name in STREAM_NAMES if getattr(sys, name) is None]
     for name in closed:
-        descriptor, nowhere = STREAMS.index(name), os.open(os.devnull, os.O_RDWR)
+        descriptor, nowhere = STREAM_NAMES.index(name), os.open(os.devnull, os.O_RDWR)
         if nowhere != descriptor:
             os.dup2(nowhere, descriptor)
             os.close(nowhere)
@@ -226,7 +226,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--follow", action="store_true", help="a live run: show each step as its files land")
     parser.add_argument("--bell", action="store_true", help="ring when a followed step crosses a threshold")
     parser.add_argument("--reward-key", metavar="KEY", help="the entry to use as reward where rewards are dicts")
-    parser.add_argument("--print", choices=VIEWS, metavar="VIEW", help=f"print a view and exit: {', '.join(VIEWS)}")
+    parser.add_argument(
+        "--print", choices=PRINT_VIEWS, metavar="VIEW", help=f"print a view and exit: {', '.join(PRINT_VIEWS)}"
+    )
     parser.add_argument("--key", metavar="K", help="the one metric to print (--print metrics)")
     parser.add_argument(
         "--with", type=sample_key, metavar="J[.K]", dest="partner", help="the sample to compare with (--print pair)"
@@ -243,7 +245,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def sample_key(text: str) -> tuple[int | None, int]:
     """The index, None for `?`, and the occurrence."""
-    match = SAMPLE.fullmatch(text)
+    match = SAMPLE_PATTERN.fullmatch(text)
     if match is None:
         raise argparse.ArgumentTypeError(f"not a sample: {text!r}; give its index, or index.occurrence")
     return None if match[1] == "?" else int(match[1]), int(match[2] or 0)
@@ -374,7 +376,7 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
 
         workers = Workers.begin()  # before Textual starts its threads
 
-    os.environ.setdefault("TEXTUAL_FPS", FPS)
+    os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_SECOND)
     from dumptui.tui.app.app import DumpTui
     from dumptui.tui.terminal.defects import last_words
     from dumptui.tui.terminal.themes import begin_with_theme

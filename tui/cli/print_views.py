@@ -26,7 +26,7 @@ from dumptui.tui.cell_formats.tables import TableWriter, ratio_number, to_csv, t
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
 
-BRIEF = 60  # characters of a message in a table
+MESSAGE_CHARACTERS = 60  # characters of a message in a table
 OF_A_SAMPLE = ("tokens", "pair", "conversation", "facts")
 """The views that show the sample asked for, and so say themselves that there is none."""
 
@@ -43,7 +43,7 @@ class Request:
 
 def print_view(request: Request) -> int:
     """Print it; the exit code. Raises DumpError for an unknown step or sample."""
-    return VIEWS[request.args.print](request)
+    return PRINTERS[request.args.print](request)
 
 
 def check_sample(request: Request) -> None:
@@ -234,9 +234,9 @@ def print_facts(request: Request) -> int:
 
 def brief(value: object) -> object:
     """The beginning of a text in a table, with the length of a longer one."""
-    if not isinstance(value, str) or len(value) <= BRIEF:
+    if not isinstance(value, str) or len(value) <= MESSAGE_CHARACTERS:
         return value
-    return f"{value[:BRIEF]}… ({len(value):,} characters)"
+    return f"{value[:MESSAGE_CHARACTERS]}… ({len(value):,} characters)"
 
 
 def vocabulary(run: Run) -> Vocabulary | None:
@@ -286,7 +286,7 @@ def print_lanes(request: Request) -> int:
 
 Printer: TypeAlias = Callable[[Request], int]
 
-VIEWS: dict[str, Printer] = {
+PRINTERS: dict[str, Printer] = {
     "steps": print_steps,
     "samples": print_samples,
     "groups": print_groups,

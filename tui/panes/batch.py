@@ -22,14 +22,14 @@ from dumptui.tui.presentation.columns import Field
 from dumptui.tui.presentation.packing import cp_text, left_out_text, micro_text, shards_text, summary
 from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved, sample_records, sample_style
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
-from dumptui.tui.reading.messages import Loaded, Packed
+from dumptui.tui.reading.messages import BatchAnalysed, StepLoaded
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot.histogram import Bars
 from dumptui.tui.widgets.table.table import Table
 
-FIRST = "advantages"  # the column to look at first
-PACKING = ("#packing-shards", "#packing-micro", "#packing-left-out")
+FIRST_COLUMN = "advantages"  # the column to look at first
+PACKING_WIDGETS = ("#packing-shards", "#packing-micro", "#packing-left-out")
 
 
 class BatchPane(Vertical):
@@ -67,7 +67,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
     class PackingWanted(Message):
         """Somebody looks at the packing of a step."""
 
-        loaded: Loaded
+        loaded: StepLoaded
 
     @dataclass
     class SortWanted(Message):
@@ -87,21 +87,21 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self.trained: list[int] = []
         self.samples: list[Record] = []
         self.columns: list[Distribution] = []
-        self._column = FIRST
-        self._loaded: Loaded | None = None
-        self._asked: Loaded | None = None
+        self._column = FIRST_COLUMN
+        self._loaded: StepLoaded | None = None
+        self._asked: StepLoaded | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="batch-title")
         yield Table(id="files", empty="reading the step")
         yield Line(id="file-detail")
-        for name in PACKING:
+        for name in PACKING_WIDGETS:
             yield Line(id=name[1:])
         yield Table(id="batch-columns", empty="reading the step")
         yield Bars(id="batch-bars")
         yield Table(id="batch-samples", empty="reading the step")
 
-    def show_step(self, loaded: Loaded, arrangement: Arrangement, *, again: bool = False) -> None:
+    def show_step(self, loaded: StepLoaded, arrangement: Arrangement, *, again: bool = False) -> None:
         """The samples that were trained stand in the order that those of the step have elsewhere."""
         self.files = [
             {
@@ -128,7 +128,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self._loaded = loaded
         if not again:
             self._show_columns([], "computing the columns")
-            for name in PACKING:
+            for name in PACKING_WIDGETS:
                 self.query_one(name, Line).say("")
         if self.display:
             self._want_packing()
@@ -154,12 +154,12 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             self._asked = self._loaded
             self.post_message(self.PackingWanted(self._loaded))
 
-    def show_packed(self, packed: Packed) -> None:
+    def show_packed(self, packed: BatchAnalysed) -> None:
         if self._loaded is None or packed.step is not self._loaded.step:
             return
         if not self._loaded.key.evaluation:
             told = shards_text(packed.loads), micro_text(packed.loads), left_out_text(packed.left_out, self.samples)
-            for name, text in zip(PACKING, told, strict=True):
+            for name, text in zip(PACKING_WIDGETS, told, strict=True):
                 self.query_one(name, Line).say(text)
         self._show_columns(packed.columns, "the step has no per-token columns")
 

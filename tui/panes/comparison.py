@@ -22,14 +22,14 @@ from dumptui.tui.panes.partners import Partner
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.sheets import Sheet
-from dumptui.tui.reading.messages import Compared
+from dumptui.tui.reading.messages import SamplesCompared
 from dumptui.tui.session.location import sample_label
 from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.line import Line
 
 # What is told of the tokens where two samples part, and under which name.
-TOLD = {"train_log_probs": "trainer", "rollout_log_probs": "engine", "lp_diff": "Δ", "entropy": "H"}
-LONGEST = 24  # cells of a token's text
+FIELD_LABELS = {"train_log_probs": "trainer", "rollout_log_probs": "engine", "lp_diff": "Δ", "entropy": "H"}
+MAX_TOKEN_CELLS = 24  # cells of a token's text
 
 
 class PairPane(Vertical):
@@ -63,7 +63,7 @@ long equal passages are folded.
 
     def __init__(self) -> None:
         super().__init__(id="pair")
-        self.compared: Compared | None = None
+        self.compared: SamplesCompared | None = None
         self.partners: list[Partner] = []
         self.by_words = False
 
@@ -90,7 +90,7 @@ long equal passages are folded.
         stretches = () if self.comparison is None else self.comparison.difference.stretches
         return [one for one in stretches if not one.same]
 
-    def show_pair(self, compared: Compared, records: Sequence[Record], partners: list[Partner]) -> None:
+    def show_pair(self, compared: SamplesCompared, records: Sequence[Record], partners: list[Partner]) -> None:
         """`records` are the rows of the step's samples, `partners` what else the first sample can be compared with."""
         self.compared, self.partners = compared, partners
         left, right = records[compared.left], records[compared.right]
@@ -217,7 +217,7 @@ def token_text(view: SampleView, at: int) -> Text:
     place = f"response token {response:,}" if response >= 0 else "prompt"
     text = Text(f"#{at} ({place}) ").append(quoted(visible(view.texts[at])), "bold")
     text.append(f" id {view.sample.tokens[at]}")
-    for name, label in TOLD.items():
+    for name, label in FIELD_LABELS.items():
         if name in view.fields and response >= 0:
             text.append(f"  {label} ").append(columns.fixed(3)(view.value(name, at)))
     masked = view.mask is not None and 0 <= response < len(view.mask) and not view.mask[response]
@@ -225,4 +225,4 @@ def token_text(view: SampleView, at: int) -> Text:
 
 
 def quoted(text: str) -> str:
-    return f'"{clip(text, LONGEST)}"'
+    return f'"{clip(text, MAX_TOKEN_CELLS)}"'

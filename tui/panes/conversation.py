@@ -13,7 +13,7 @@ from textual.message import Message
 
 from dumptui.core.text import visible
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.conversation import Talk
+from dumptui.tui.presentation.conversation import ConversationView
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.line import Line
 
@@ -61,7 +61,7 @@ marked `masked` was not trained on.
 
     def __init__(self) -> None:
         super().__init__(id="conversation")
-        self.talk: Talk | None = None
+        self.talk: ConversationView | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="talk-title")
@@ -85,7 +85,7 @@ marked `masked` was not trained on.
         self.blocks.show(())
         self.query_one("#talk-title", Line).say("")
 
-    def show_talk(self, talk: Talk, place: str, token: int | None = None) -> None:
+    def show_talk(self, talk: ConversationView, place: str, token: int | None = None) -> None:
         """`place` says where the sample stands. The message of `token` is shown; one that was open keeps its place."""
         before = self.talk
         same = before is not None and (before.key, before.position) == (talk.key, talk.position)
@@ -140,7 +140,7 @@ marked `masked` was not trained on.
         event.stop()
 
 
-def title(talk: Talk, place: str) -> Text:
+def title(talk: ConversationView, place: str) -> Text:
     sample, messages = talk.sample, talk.conversation.messages
     text = Text().append(f"sample {'?' if sample.index is None else sample.index}", "bold")
     if sample.occurrence:

@@ -23,7 +23,7 @@ from dumptui.tui.presentation.sample_rows import (
     sample_style,
 )
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
-from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.choices import ChooseMore
 from dumptui.tui.widgets.line import Line
@@ -68,7 +68,7 @@ own reward, if the trainer's raw rewards equal the samples'.
         self.samples: list[Record] = []
         self.order: list[int] = []
         self._records: list[Record] = []
-        self._loaded: Loaded | None = None
+        self._loaded: StepLoaded | None = None
         self._unseen = self._again = False
         self._arrangement = Arrangement()
 
@@ -87,7 +87,7 @@ own reward, if the trainer's raw rewards equal the samples'.
 
     # The step --------------------------------------------------------------------------------------------------
 
-    def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
+    def show_step(self, loaded: StepLoaded, *, again: bool = False) -> None:
         self._loaded, self.groups = loaded, loaded.ranked
         self._unseen, self._again = True, again
         if self.display:

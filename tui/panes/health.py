@@ -20,8 +20,8 @@ from dumptui.tui.presentation.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
 
-NOUNS = {"error": "error", "warning": "warning", "info": "note"}
-STYLES = {"error": "bad", "warning": "warn", "info": "dim"}
+LEVEL_NOUNS = {"error": "error", "warning": "warning", "info": "note"}
+LEVEL_STYLES = {"error": "bad", "warning": "warn", "info": "dim"}
 
 
 class HealthPane(Vertical):
@@ -77,7 +77,7 @@ step while the run is read.
         self.rows = [*rows] if whole else [*before, *rows]
         if done:
             table.empty = "no problems: nothing is missing, unreadable or contradictory"
-            self.rows.sort(key=lambda row: list(STYLES).index(str(row["level"])))
+            self.rows.sort(key=lambda row: list(LEVEL_STYLES).index(str(row["level"])))
         self._show(done)
         if here is not None and here in self.rows:
             table.cursor = self.rows.index(here)
@@ -88,14 +88,14 @@ step while the run is read.
 
     def _show(self, done: bool) -> None:
         levels = [str(row["level"]) for row in self.rows]
-        counts = ", ".join(count(levels.count(level), noun) for level, noun in NOUNS.items())
+        counts = ", ".join(count(levels.count(level), noun) for level, noun in LEVEL_NOUNS.items())
         title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · checking …"))
         self.query_one("#health-title", Line).say(title)
         self.query_one(Table).show(
             [field.column for field in columns.HEALTH],
             len(self.rows),
             lambda at: columns.cells(columns.HEALTH, shown(self.rows[at])),
-            style=lambda at: STYLES.get(str(self.rows[at]["level"])),
+            style=lambda at: LEVEL_STYLES.get(str(self.rows[at]["level"])),
         )
         self._show_finding(self.query_one(Table).cursor)
 

@@ -15,20 +15,20 @@ from dumptui.core.formats.weight_versions import version_range
 from dumptui.core.run.run import Entry, StepKey
 from dumptui.core.sample.conversation import Conversation, Link, Message, open_sidecar, read_conversation
 from dumptui.core.sample.messages import Part
-from dumptui.core.sample.reconstruction import MASKED
+from dumptui.core.sample.reconstruction import MASKED_ROLE
 from dumptui.core.step.step import Step
 from dumptui.core.text import visible
 from dumptui.core.vocabulary import Vocabulary
 from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.widgets.blocks.block import Block, Passage
 
-KINDS = {"user": "second", "prompt": "second", "assistant": "first", "tool": "third", "function": "third"}
-FOLDED = ("system", "developer", "tool", "function", MASKED)
+ROLE_STYLES = {"user": "second", "prompt": "second", "assistant": "first", "tool": "third", "function": "third"}
+FOLDED_ROLES = ("system", "developer", "tool", "function", MASKED_ROLE)
 PART_KINDS = {"thinking": "thinking", "special": "muted", "media": "muted", "data": "muted"}
 
 
 @dataclass
-class Talk(TextualMessage):
+class ConversationView(TextualMessage):
     """The conversation of a sample, and a block a message."""
 
     key: StepKey
@@ -38,14 +38,14 @@ class Talk(TextualMessage):
     blocks: Sequence[Block]
 
 
-class Talks:
+class ConversationViews:
     """Reads conversations; which lines of the trajectory file are whose is kept for the step asked about last."""
 
     def __init__(self) -> None:
         self._entry: Entry | None = None
         self._sidecar: Sidecar | DumpError | None = None
 
-    def open(self, step: Step, position: int, vocabulary: Vocabulary | None) -> Talk:
+    def open(self, step: Step, position: int, vocabulary: Vocabulary | None) -> ConversationView:
         failed = isinstance(self._sidecar, DumpError)  # which may heal
         if self._entry is None or self._entry != step.files.trajectory or failed:
             self._entry, self._sidecar = step.files.trajectory, open_sidecar(step)
@@ -58,7 +58,7 @@ class Talks:
             block_of(one, calls, results.get(one.position), versions.get(one.position, ""))
             for one in conversation.messages
         ]
-        return Talk(step.files.key, position, sample, conversation, blocks)
+        return ConversationView(step.files.key, position, sample, conversation, blocks)
 
 
 def versions_of(conversation: Conversation, sample: Sample) -> dict[int, str]:
@@ -92,11 +92,11 @@ def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Li
     if message.after:
         passages.append(Passage("muted", "", Lines.of(visible(message.after))))
     return Block(
-        kind=KINDS.get(message.role, "muted"),
+        kind=ROLE_STYLES.get(message.role, "muted"),
         title=visible(title_of(message, result)),
         aside=" · ".join(filter(None, [version, "masked" * is_left_out(message), place_of(message)])),
         passages=passages,
-        folded=message.role in FOLDED,
+        folded=message.role in FOLDED_ROLES,
         lead=visible(message.before),
     )
 

@@ -16,7 +16,9 @@ from dumptui.tui.cell_formats.tables import cell, columns, to_csv, to_json
 from dumptui.tui.presentation.sheets import Sheet
 
 FOLDER = 48  # characters of a folder in a message
-MARKUP = re.compile(r"([\\`*\[\]<>|~&#])")  # what Markdown would obey; an underscore within a word it leaves alone
+MARKDOWN_MARKUP = re.compile(
+    r"([\\`*\[\]<>|~&#])"
+)  # what Markdown would obey; an underscore within a word it leaves alone
 
 
 def to_markdown(rows: Sequence[Record]) -> str:
@@ -28,15 +30,15 @@ def to_markdown(rows: Sequence[Record]) -> str:
 
 
 def escaped(text: str) -> str:
-    return MARKUP.sub(r"\\\1", text)
+    return MARKDOWN_MARKUP.sub(r"\\\1", text)
 
 
-FORMS: dict[str, Callable[[Sheet], str]] = {
+EXPORT_FORMATS: dict[str, Callable[[Sheet], str]] = {
     "csv": lambda sheet: to_csv(sheet.rows()),
     "json": lambda sheet: to_json(sheet.document()) + "\n",
     "md": lambda sheet: to_markdown(sheet.rows()),
 }
-LABELS = {"csv": "CSV", "json": "JSON", "md": "Markdown"}
+FORMAT_LABELS = {"csv": "CSV", "json": "JSON", "md": "Markdown"}
 
 
 def folder_for(run: Run) -> Path:

@@ -12,18 +12,18 @@ from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import count
-from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.widgets.reward_strip import reward_strip
 
 OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
 """The columns that cover only part of a group where a sample has no reward."""
-STRIP = next(field.width for field in columns.GROUPS if field.key == "strip")
+STRIP_CELLS = next(field.width for field in columns.GROUPS if field.key == "strip")
 
 
 def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
     shown = {
         "label": group.row["group_index"],
-        "strip": reward_strip(group.rewards, group.binary, ends, STRIP),
+        "strip": reward_strip(group.rewards, group.binary, ends, STRIP_CELLS),
         "spread": group.spread,
         "rewarded": group.attempted,
         "reward_mean": group.mean,
@@ -49,7 +49,7 @@ def group_label(row: Record) -> str:
     return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
 
 
-def title(loaded: Loaded, groups: list[Group]) -> Text:
+def title(loaded: StepLoaded, groups: list[Group]) -> Text:
     """Return the groups of a step in a line: how many have equal rewards, and pass@k over all of them."""
     text = Text().append(str(loaded.key), "bold")
     text.append(f" · {count(len(loaded.samples), 'sample')} in {count(len(groups), 'group')}")

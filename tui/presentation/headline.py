@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.tables.alarms import PART, SIGN, partial_columns
+from dumptui.core.tables.alarms import ALARM_SIGN, PARTIAL_SIGN, partial_columns
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation.columns import fixed
@@ -23,10 +23,10 @@ def headline(run: Run, key: StepKey, row: Record | None) -> Text:
         return text
     if row["samples"] is None:
         return text.append(f"  {row['state']}: {visible(str(row['reason']))}", "bold")
-    part = PART * ("mean_abs_lp_diff" in partial_columns(row))
+    part = PARTIAL_SIGN * ("mean_abs_lp_diff" in partial_columns(row))
     text.append(f"  |Δ| {part}{fixed(4)(row['mean_abs_lp_diff'])}", "bold")
     if row.get("not_finite"):
-        text.append(f"  {SIGN}{row['not_finite']} NaN or inf", "bold")
+        text.append(f"  {ALARM_SIGN}{row['not_finite']} NaN or inf", "bold")
     if row["state"] != "ok":
         text.append(f"  train {row['train_samples']}/{row['samples']}", "bold")
     return text

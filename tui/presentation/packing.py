@@ -13,8 +13,8 @@ from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation.sample_rows import count
 
-FEW = 4  # shards whose tokens are listed one by one
-NAMED = 8  # samples that are listed by name
+MAX_LISTED_SHARDS = 4  # shards whose tokens are listed one by one
+MAX_NAMED_SAMPLES = 8  # samples that are listed by name
 
 
 def shards_text(loads: Sequence[Load]) -> Text:
@@ -23,7 +23,7 @@ def shards_text(loads: Sequence[Load]) -> Text:
     tokens = [load.tokens for load in loads]
     if not tokens:
         return text.append(" -: no train files")
-    if len(tokens) <= FEW:
+    if len(tokens) <= MAX_LISTED_SHARDS:
         text.append("".join(f"  dp {shard} {number:,}" for shard, number in enumerate(tokens)))
     else:
         text.append(f" per DP shard {range_text(tokens)}")
@@ -57,8 +57,8 @@ def left_out_text(groups: Sequence[LeftOut], table: Sequence[Record]) -> Text:
         return text.append("  none")
     reasons = []
     for group in groups:
-        names = [str(table[position]["label"]) for position in group.positions[:NAMED]]
-        more = " …" if len(group.positions) > NAMED else ""
+        names = [str(table[position]["label"]) for position in group.positions[:MAX_NAMED_SAMPLES]]
+        more = " …" if len(group.positions) > MAX_NAMED_SAMPLES else ""
         reasons.append(f"{len(group.positions)} {group.fact}: {visible(' '.join(names))}{more}")
     return text.append("  " + " · ".join(reasons))
 

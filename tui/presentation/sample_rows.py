@@ -17,10 +17,10 @@ from dumptui.tui.presentation import columns
 if TYPE_CHECKING:
     from dumptui.core.step.step import Step
     from dumptui.core.types import Record
-    from dumptui.tui.reading.messages import Loaded
+    from dumptui.tui.reading.messages import StepLoaded
 
 NO_TRAIN = "no train"
-MANY = 16
+MANY_SAMPLES = 16
 """Members of a group that are listed one by one."""
 
 
@@ -38,7 +38,7 @@ class SampleMoved(Message):
     position: int
 
 
-def sample_records(loaded: Loaded) -> list[Record]:
+def sample_records(loaded: StepLoaded) -> list[Record]:
     """The rows of the samples table with what only the screen shows."""
     from dumptui.core.tables.group_members import known_rewards
 
@@ -126,7 +126,7 @@ def group_line(group: Record | None, samples: Sequence[Record], prompt: str) -> 
     if group is not None and group["group_index"] is not None:
         rewards = [columns.reward(one["compared_reward"]) for one in samples if same_group(one, group)]
         text.append(f"group {group['group_index']}: ", "bold")
-        text.append("  ".join(rewards[:MANY]) + "  …" * (len(rewards) > MANY))
+        text.append("  ".join(rewards[:MANY_SAMPLES]) + "  …" * (len(rewards) > MANY_SAMPLES))
         spread = "zero-std: unknown" if group["reward_mean"] is None else "zero-std" if group["zero_std"] else ""
         text.append(f"   {spread}".rstrip(), "bold").append("   ")
     shown = " ".join(prompt[:2000].split())

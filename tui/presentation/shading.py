@@ -12,14 +12,14 @@ Floats = npt.NDArray[np.float64]
 Range = tuple[float, float]
 
 # Fields with a sign, shaded in two hues around zero. imp_ratio is shaded by its logarithm.
-SIGNED = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
-SMALLEST = 1e-9  # the narrowest range, so that a constant field is not amplified
+SIGNED_FIELDS = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
+MIN_SPAN = 1e-9  # the narrowest range, so that a constant field is not amplified
 LEAST_RATIO = 1e-6
 
 
 def is_diverging(name: str, span: Range) -> bool:
     """Whether a field is shaded around zero: one known to have a sign, or an unknown one with values of both signs."""
-    return name in SIGNED or (not is_log_prob(name) and "entropy" not in name and span[0] < 0 < span[1])
+    return name in SIGNED_FIELDS or (not is_log_prob(name) and "entropy" not in name and span[0] < 0 < span[1])
 
 
 def is_log_prob(name: str) -> bool:
@@ -37,7 +37,7 @@ def shades(name: str, values: npt.NDArray[np.floating], span: Range | None) -> F
         return np.clip(logarithm(exact) / (1.0 if span is None else reach(name, span)), -1, 1)
     if is_diverging(name, (low, high)):
         return np.clip(exact / reach(name, (low, high)), -1, 1)
-    share = np.clip((exact - low) / max(high - low, SMALLEST), 0, 1)
+    share = np.clip((exact - low) / max(high - low, MIN_SPAN), 0, 1)
     return 1 - share if is_log_prob(name) else share
 
 
@@ -49,9 +49,9 @@ def logarithm(values: Floats) -> Floats:
 def reach(name: str, span: Range) -> float:
     """Return the distance from the middle of a diverging scale to its ends."""
     if name != "imp_ratio":
-        return max(float(np.abs(np.array(span)).max()), SMALLEST)
+        return max(float(np.abs(np.array(span)).max()), MIN_SPAN)
     ends = np.abs(logarithm(np.array(span)))
-    return min(max(float(ends.max()), SMALLEST), LARGEST_LOG_RATIO)
+    return min(max(float(ends.max()), MIN_SPAN), LARGEST_LOG_RATIO)
 
 
 def span_text(name: str, span: Range | None) -> str:

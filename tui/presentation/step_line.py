@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dumptui.core.tables.alarms import PART, partial_columns
+from dumptui.core.tables.alarms import PARTIAL_SIGN, partial_columns
 from dumptui.core.types import Record
 from dumptui.tui.presentation.columns import fixed, percent
 
-GAP = " "  # one blank, since seven figures have to fit in 70 cells beside the steps on a screen of 120
+GAP_TEXT = " "  # one blank, since seven figures have to fit in 70 cells beside the steps on a screen of 120
 
 
 def zero_std(groups: Sequence[Record]) -> str:
@@ -25,15 +25,15 @@ def stat_line(row: Record, groups: Sequence[Record]) -> Text:
     """
     partial = partial_columns(row)
     figures = (
-        ("reward", PART * ("reward_mean" in partial) + fixed(2)(row["reward_mean"])),
+        ("reward", PARTIAL_SIGN * ("reward_mean" in partial) + fixed(2)(row["reward_mean"])),
         ("trunc", percent(row["truncated_frac"])),
         ("0-std", zero_std(groups)),
         ("mixed", percent(row["mixed_version_frac"])),
         ("stale", fixed(1)(row["staleness_mean"])),
-        ("|Δ|", PART * ("mean_abs_lp_diff" in partial) + fixed(4)(row["mean_abs_lp_diff"])),
-        ("H", PART * ("mean_entropy" in partial) + fixed(2)(row["mean_entropy"])),
+        ("|Δ|", PARTIAL_SIGN * ("mean_abs_lp_diff" in partial) + fixed(4)(row["mean_abs_lp_diff"])),
+        ("H", PARTIAL_SIGN * ("mean_entropy" in partial) + fixed(2)(row["mean_entropy"])),
     )
     text = Text()
     for name, value in figures:
-        text.append(GAP if text else "").append(f"{name} ", "dim").append(value)
+        text.append(GAP_TEXT if text else "").append(f"{name} ", "dim").append(value)
     return text

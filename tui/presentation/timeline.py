@@ -9,10 +9,10 @@ from dumptui.core.telemetry.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span
 from dumptui.core.text import cell_width, visible
 from dumptui.tui.cell_formats.wrapping import Lines, Wrapped
 
-SIGNS = {ATTEMPT: "·", GEN: "█", TOOL: "▒", "deser": "░", "reward": "▓"}
-OTHER = "▚"
-GAP = "  "
-WAITING = "waiting"  # what an attempt is where nothing else is drawn over it
+SPAN_SIGNS = {ATTEMPT: "·", GEN: "█", TOOL: "▒", "deser": "░", "reward": "▓"}
+OTHER_SIGN = "▚"
+GAP_TEXT = "  "
+WAITING_WORD = "waiting"  # what an attempt is where nothing else is drawn over it
 
 
 class Lane(Lines):
@@ -41,7 +41,7 @@ class Lane(Lines):
 
 
 def sign(kind: str) -> str:
-    return SIGNS.get(kind, OTHER)
+    return SPAN_SIGNS.get(kind, OTHER_SIGN)
 
 
 def cells(life: Lifecycle, span: Span, width: int) -> range:
@@ -76,7 +76,7 @@ def ends_rows(life: Lifecycle, width: int) -> list[str]:
     end = f"{seconds_text(life.t1 - life.t0, life)} s"
     room = width - len("0 s") - len(end)
     parts = legend(life)
-    whole = GAP.join(parts)
+    whole = GAP_TEXT.join(parts)
     left = (room - cell_width(whole)) // 2
     if left > 0:
         return [f"0 s{' ' * left}{whole}{' ' * (room - left - cell_width(whole))}{end}"]
@@ -86,15 +86,15 @@ def ends_rows(life: Lifecycle, width: int) -> list[str]:
 def legend(life: Lifecycle) -> list[str]:
     kinds = dict.fromkeys([GEN, TOOL, *(span.kind for span in life.inner)])
     parts = [f"{sign(kind)} {visible(kind)}" for kind in kinds if life.of(kind)]
-    return [*parts, f"{sign(ATTEMPT)} {WAITING}"] if life.waiting() else parts
+    return [*parts, f"{sign(ATTEMPT)} {WAITING_WORD}"] if life.waiting() else parts
 
 
 def filled(parts: Iterable[str], width: int) -> list[str]:
     """Rows of as many parts as fit, at least one."""
     rows: list[str] = []
     for part in parts:
-        if rows and cell_width(rows[-1] + GAP + part) <= width:
-            rows[-1] += GAP + part
+        if rows and cell_width(rows[-1] + GAP_TEXT + part) <= width:
+            rows[-1] += GAP_TEXT + part
         else:
             rows.append(part)
     return rows

@@ -10,12 +10,12 @@ from rich.text import Text
 from dumptui.core.formats.weight_versions import version_range, version_text
 from dumptui.core.sample.view import SampleField, SampleView
 from dumptui.core.text import clip, visible
-from dumptui.core.vocabulary import CONTINUES
+from dumptui.core.vocabulary import CONTINUATION_MARK
 from dumptui.tui.cell_formats.tables import number, ratio_number
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.shading import SIGNED
+from dumptui.tui.presentation.shading import SIGNED_FIELDS
 
-LABELS = {
+FIELD_LABELS = {
     "lp_diff": "Δ",
     "imp_ratio": "ratio",
     "train_log_probs": "trainer",
@@ -30,19 +30,19 @@ LABELS = {
     "values": "value",
     "opd_reverse_kl": "opd KL",
 }
-MEANING = {"lp_diff": "trainer - engine", "imp_ratio": "exp(trainer - engine)"}
+FIELD_MEANINGS = {"lp_diff": "trainer - engine", "imp_ratio": "exp(trainer - engine)"}
 # In the line of a token these come before version, turn and rank, other fields after: where it is short, the last go.
-FOREMOST = (
+FIRST_FIELDS = (
     *("lp_diff", "imp_ratio", "train_log_probs", "rollout_log_probs"),
     *("ref_log_probs", "entropy", "advantages"),
 )
-GAP = "  "
+GAP_TEXT = "  "
 TOKEN_WIDTH = 32  # cells of a token's own text: some are 80 blanks
 
 
 def by_interest(view: SampleView) -> list[tuple[str, SampleField]]:
     """The fields, the difference first and what is not there last."""
-    return sorted(view.fields.items(), key=lambda one: (not one[1].usable, one[0] not in MEANING))
+    return sorted(view.fields.items(), key=lambda one: (not one[1].usable, one[0] not in FIELD_MEANINGS))
 
 
 def title(view: SampleView, place: str) -> Text:
@@ -77,8 +77,8 @@ def statistic_text(view: SampleView, name: str) -> Text:
     if field is None:
         return Text("no per-token statistic is dumped for this sample", "bold")
     text = Text().append(visible(name), "bold")
-    if name in MEANING:
-        text.append(f" = {MEANING[name]}")
+    if name in FIELD_MEANINGS:
+        text.append(f" = {FIELD_MEANINGS[name]}")
     if field.state != "ok" or field.reason:
         text.append(f" · {field.state}", "bold").append(f": {visible(field.reason)}" if field.reason else "", "bold")
     return text
@@ -104,7 +104,7 @@ def signed(name: str, value: float | None) -> str:
     if value is None:
         return "-"
     text = ratio_number(value) if name == "imp_ratio" else number(value)
-    return f"+{text}" if name in SIGNED and name != "imp_ratio" and value > 0 and math.isfinite(value) else text
+    return f"+{text}" if name in SIGNED_FIELDS and name != "imp_ratio" and value > 0 and math.isfinite(value) else text
 
 
 # One token ------------------------------------------------------------------------------------------------------
@@ -113,21 +113,21 @@ def signed(name: str, value: float | None) -> str:
 def token_line(view: SampleView, position: int) -> Text:
     """Every statistic of one token, and what made it."""
     text = Text().append(f"#{position}", "bold").append(f" {token_text(view, position)}")
-    text.append(f"{GAP}id {int(view.sample.tokens[position])}", "dim")
+    text.append(f"{GAP_TEXT}id {int(view.sample.tokens[position])}", "dim")
     if view.special[position]:
-        text.append(f"{GAP}special", "dim")
+        text.append(f"{GAP_TEXT}special", "dim")
     if position < view.sample.prompt_length:
-        return text.append(f"{GAP}prompt", "italic")
+        return text.append(f"{GAP_TEXT}prompt", "italic")
     if view.masked(position):
-        text.append(f"{GAP}loss_mask = 0", "italic")
+        text.append(f"{GAP_TEXT}loss_mask = 0", "italic")
         return text.append_text(context(view, position))
     there = dict(field for field in by_interest(view) if field[1].usable)
-    for name in FOREMOST:
+    for name in FIRST_FIELDS:
         if name in there:
             text.append_text(statistic(view, name, position))
     text.append_text(context(view, position))
     for name in there:
-        if name not in FOREMOST:
+        if name not in FIRST_FIELDS:
             text.append_text(statistic(view, name, position))
     return text
 
@@ -138,15 +138,15 @@ def token_text(view: SampleView, position: int) -> str:
     quoted = f'"{clip(visible(text), TOKEN_WIDTH)}"'
     if isinstance(piece, str) or piece == text.encode("utf-8", "replace"):
         return quoted
-    if text == CONTINUES:
-        begun = next((at for at in range(position, -1, -1) if view.texts[at] != CONTINUES), position)
-        quoted = f'{CONTINUES} of "{visible(view.texts[begun][-1:])}" at #{begun}'
-    return f"{quoted}{GAP}bytes {piece.hex(' ')}"
+    if text == CONTINUATION_MARK:
+        begun = next((at for at in range(position, -1, -1) if view.texts[at] != CONTINUATION_MARK), position)
+        quoted = f'{CONTINUATION_MARK} of "{visible(view.texts[begun][-1:])}" at #{begun}'
+    return f"{quoted}{GAP_TEXT}bytes {piece.hex(' ')}"
 
 
 def statistic(view: SampleView, name: str, position: int) -> Text:
     value = signed(name, view.value(name, position))
-    text = Text().append(f"{GAP}{visible(LABELS.get(name, name))} ", "dim")
+    text = Text().append(f"{GAP_TEXT}{visible(FIELD_LABELS.get(name, name))} ", "dim")
     return text.append(value, "bold" if name == "lp_diff" else "none")
 
 
@@ -158,4 +158,4 @@ def context(view: SampleView, position: int) -> Text:
         f"turn {turn}" if turn is not None and len(view.turns) > 1 else "",
         "" if rank is None or view.chunks is None else f"cp {rank} of {view.chunks.size}",
     ]
-    return Text("".join(f"{GAP}{fact}" for fact in facts if fact))
+    return Text("".join(f"{GAP_TEXT}{fact}" for fact in facts if fact))

@@ -10,9 +10,9 @@ from textual.message import Message
 from textual.strip import Strip
 
 from dumptui.tui.cell_formats.wrapping import Lines
-from dumptui.tui.presentation.conversation import Talk
+from dumptui.tui.presentation.conversation import ConversationView
 
-LONGEST = 50_000
+MAX_CHARACTERS = 50_000
 """Characters of the longest text that is drawn; a longer one would take over a second."""
 
 
@@ -27,14 +27,14 @@ class Drawn(Message):
     problem: str = ""
 
 
-def draw(talk: Talk, message: int, width: int) -> Drawn:
+def draw(talk: ConversationView, message: int, width: int) -> Drawn:
     """Draw the plain passages of a message as Markdown."""
     passages = talk.blocks[message].passages
     texts = {
         index: passage.text for index, passage in enumerate(passages) if passage.kind == "plain" and not passage.label
     }
     problem = "" if texts else "the message has no text"
-    if sum(sum(map(len, text.lines)) for text in texts.values()) > LONGEST:
+    if sum(sum(map(len, text.lines)) for text in texts.values()) > MAX_CHARACTERS:
         problem = "the text is too long to be shown as Markdown"
     drawn = {} if problem else {index: strips(text, width) for index, text in texts.items()}
     return Drawn(talk.position, message, width, drawn, problem)

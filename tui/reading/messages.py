@@ -9,12 +9,12 @@ from textual.message import Message
 
 # What it is of is imported by the thread, not for the first screen.
 if TYPE_CHECKING:
-    from dumptui.core.live import Look
+    from dumptui.core.live import PollResult
     from dumptui.core.run.run import StepKey
     from dumptui.core.sample.comparison import Pair
     from dumptui.core.sample.view import SampleView
     from dumptui.core.step.distribution import Distribution
-    from dumptui.core.step.field_survey import Survey
+    from dumptui.core.step.field_survey import FieldSurvey
     from dumptui.core.step.step import Step
     from dumptui.core.tables.group_members import Group
     from dumptui.core.tables.packing import LeftOut, Load
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Loaded(Message):
+class StepLoaded(Message):
     """A step joined, with its samples and groups tables, its own row in the steps table, and its groups by reward."""
 
     key: StepKey
@@ -35,21 +35,21 @@ class Loaded(Message):
 
 
 @dataclass
-class Failed(Message):
+class StepFailed(Message):
     key: StepKey
     problem: str
     row: Record
 
 
 @dataclass
-class Summary(Message):
+class StepSummaries(Message):
     """Rows of steps that were scanned, not opened."""
 
     rows: dict[StepKey, Record]
 
 
 @dataclass
-class Found(Message):
+class HealthRows(Message):
     """More rows of the health view, or the `whole` of them; `done` with the last of them."""
 
     rows: list[Record]
@@ -58,18 +58,18 @@ class Found(Message):
 
 
 @dataclass
-class Opened(Message):
+class SampleOpened(Message):
     """A sample ready to look at, and what is known of fields over its whole step: more of that comes as Surveyed."""
 
     key: StepKey
     position: int
     view: SampleView
     flow: Flow
-    surveys: dict[str, Survey]
+    surveys: dict[str, FieldSurvey]
 
 
 @dataclass
-class Compared(Message):
+class SamplesCompared(Message):
     """Two samples of a step, by their positions in the rollout file, beside each other."""
 
     key: StepKey
@@ -79,7 +79,7 @@ class Compared(Message):
 
 
 @dataclass
-class Packed(Message):
+class BatchAnalysed(Message):
     """How a step was packed for training, and what its per-token columns hold."""
 
     step: Step
@@ -103,24 +103,24 @@ class Broken(Message):
 
 
 @dataclass
-class Unopened(Message):
+class SampleFailed(Message):
     """A sample that can't be looked at."""
 
     problem: str
 
 
 @dataclass
-class Surveyed(Message):
+class FieldSurveyed(Message):
     """A field over a whole step; without a survey, why there is none."""
 
     key: StepKey
     name: str
-    survey: Survey | None
+    survey: FieldSurvey | None
     problem: str = ""
 
 
 @dataclass
-class Hits(Message):
+class TokenHits(Message):
     """Where a pattern was found in the text of a sample, or what is wrong with the pattern."""
 
     view: SampleView
@@ -130,22 +130,22 @@ class Hits(Message):
 
 
 @dataclass
-class Grew(Message):
+class RunPolled(Message):
     """What a look at a live run found; `newest` is the time of its newest data, in seconds since the epoch.
 
     `words` says that token ids mean something else than before, as when the tokenizer is written late.
     """
 
-    look: Look
+    look: PollResult
     newest: float
     words: bool = False
 
 
 @dataclass
-class Progress(Message):
+class ReadProgress(Message):
     key: StepKey
     done: int
     total: int
 
     def can_replace(self, message: Message) -> bool:
-        return isinstance(message, Progress)
+        return isinstance(message, ReadProgress)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dumptui.tui.reading.messages import Broken
-from dumptui.tui.reading.reader_thread import Thread
+from dumptui.tui.reading.reader_thread import ReaderThread
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from dumptui.core.step.step import Step
     from dumptui.core.store.summaries import Summaries
     from dumptui.core.vocabulary import Vocabulary
-    from dumptui.tui.presentation.conversation import Talk
-    from dumptui.tui.reading.messages import Loaded
-    from dumptui.tui.reading.tasks import Work
+    from dumptui.tui.presentation.conversation import ConversationView
+    from dumptui.tui.reading.messages import StepLoaded
+    from dumptui.tui.reading.tasks import ReaderTasks
 
-READING = 0.5  # seconds between two samples of somebody who goes through them
+NOTICE_SECONDS = 0.5  # seconds between two samples of somebody who goes through them
 
 
-class Reader(Thread):
+class Reader(ReaderThread):
     """Reads for the screen; a newer wish abandons what an older one, or the scan, is reading."""
 
     def __init__(
@@ -47,11 +47,11 @@ class Reader(Thread):
         self._looking = False
 
     @cached_property
-    def _work(self) -> Work:
+    def _work(self) -> ReaderTasks:
         """Of the thread alone: what reads takes 0.2 s to import, which the first screen must not wait for."""
-        from dumptui.tui.reading.tasks import Work
+        from dumptui.tui.reading.tasks import ReaderTasks
 
-        return Work(self, self._summaries, self._post, self._workers, self._follow)
+        return ReaderTasks(self, self._summaries, self._post, self._workers, self._follow)
 
     @property
     def reward_key(self) -> str | None:
@@ -76,7 +76,7 @@ class Reader(Thread):
         """Give the rows of the steps table in this order: the known ones at once, the others when nothing is asked."""
         self.soon(lambda: self._work.scan.begin(keys))
 
-    def pack(self, loaded: Loaded) -> None:
+    def pack(self, loaded: StepLoaded) -> None:
         """Work out a step's packing, a part at a time, whenever nothing else is asked; another step ends it."""
         self.soon(lambda: self._work.pack(loaded))
 
@@ -102,7 +102,7 @@ class Reader(Thread):
 
     def open_sample(self, step: Step, position: int, columns: int) -> None:
         """Its text is wrapped to so many cells a line: 10 ms for 100,000 tokens, which the screen must not wait for."""
-        self.hold(READING)
+        self.hold(NOTICE_SECONDS)
         self.wish(lambda: self._work.open_sample(step, position, columns))
 
     def open_talk(self, step: Step, position: int) -> None:
@@ -114,7 +114,7 @@ class Reader(Thread):
     def compare(self, step: Step, left: int, right: int) -> None:
         self.wish(lambda: self._work.compare(step, left, right))
 
-    def draw(self, talk: Talk, message: int, width: int) -> None:
+    def draw(self, talk: ConversationView, message: int, width: int) -> None:
         """Draw a message of a conversation as Markdown."""
         self.wish(lambda: self._work.draw(talk, message, width))
 

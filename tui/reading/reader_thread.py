@@ -13,11 +13,11 @@ from threading import Timer
 from typing import TypeVar
 
 T = TypeVar("T")
-REST = 0.05
+REST_SECONDS = 0.05
 """Seconds at most that one key keeps waiting what is read: with two threads at work a key takes twice its time."""
-NAP = 0.002
+NAP_SECONDS = 0.002
 # Seconds until this thread lets the screen's go on: with Python's own 5 ms, a wake-up waits 2 ms in place of 0.2.
-TURN = 0.0005
+SWITCH_SECONDS = 0.0005
 
 
 class Abandoned(BaseException):
@@ -41,12 +41,12 @@ async def aside(call: Callable[..., T], *args: object) -> T:
         return call(*args)
 
 
-class Thread:
+class ReaderThread:
     """Calls wait in a queue; a wish is a call that is left undone when another one is made before it has begun."""
 
     def __init__(self, name: str, failed: Callable[[BaseException], object] = lambda error: None) -> None:
         """`failed` is told, in the thread, of what a call raised that nobody waits for."""
-        sys.setswitchinterval(TURN)
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._failed = failed
         self._wish = 0  # counts the wishes
@@ -92,8 +92,8 @@ class Thread:
         A key that is held down and changes nothing keeps it half of the time.
         """
         now = time.monotonic()
-        if now > self._rests_until + REST:
-            self._rests_until = now + REST
+        if now > self._rests_until + REST_SECONDS:
+            self._rests_until = now + REST_SECONDS
 
     def go_on(self) -> None:
         self._rests_until = -math.inf
@@ -101,7 +101,7 @@ class Thread:
     def breathe(self) -> None:
         """In the thread, some ten times a second: wait while it is to rest."""
         while time.monotonic() < self._rests_until:
-            time.sleep(NAP)
+            time.sleep(NAP_SECONDS)
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         timer = Timer(seconds, self.soon, (call,))
@@ -109,7 +109,7 @@ class Thread:
         try:
             timer.start()
         except RuntimeError:  # there may be no more threads: this one waits
-            time.sleep(min(seconds, REST))
+            time.sleep(min(seconds, REST_SECONDS))
             self.soon(call)
 
     def submit(self, call: Callable[[], T]) -> Future[T]:

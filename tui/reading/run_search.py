@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
     from dumptui.tui.reading.reader import Reader
 
-OFTEN = 0.1  # seconds between two messages of how far a search is
+PROGRESS_SECONDS = 0.1  # seconds between two messages of how far a search is
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Search:
         for at, passages in enumerate(samples):
             if not self.wanted():
                 return
-            if time.monotonic() > told + OFTEN:
+            if time.monotonic() > told + PROGRESS_SECONDS:
                 told = time.monotonic()
                 self._tell(Searched(key, self.pattern, dict(hits), at, len(samples)))
             if hit := first_hit(passages, self.pattern):

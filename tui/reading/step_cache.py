@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from dumptui.core.run.run import StepFiles, StepKey
 from dumptui.core.tables.step_summary import is_whole
-from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.messages import StepLoaded
 
 
 class Recent:
@@ -14,9 +14,9 @@ class Recent:
 
     def __init__(self, limit: int = 256 << 20) -> None:
         self._limit = limit
-        self._kept: OrderedDict[StepKey, Loaded] = OrderedDict()
+        self._kept: OrderedDict[StepKey, StepLoaded] = OrderedDict()
 
-    def get(self, files: StepFiles) -> Loaded | None:
+    def get(self, files: StepFiles) -> StepLoaded | None:
         """The step as it was read, if its files are still the same ones."""
         kept = self._kept.get(files.key)
         if kept is None or list(kept.step.files.entries()) != list(files.entries()):
@@ -27,7 +27,7 @@ class Recent:
     def clear(self) -> None:
         self._kept.clear()
 
-    def keep(self, loaded: Loaded) -> None:
+    def keep(self, loaded: StepLoaded) -> None:
         if not is_whole(loaded.step):
             return
         self._kept[loaded.key] = loaded
@@ -36,7 +36,7 @@ class Recent:
             self._kept.popitem(last=False)
 
 
-def held(loaded: Loaded) -> int:
+def held(loaded: StepLoaded) -> int:
     """Bytes that a loaded step keeps, near enough: the arrays and texts of its samples, and 500 a dumped tensor."""
     arrays = sum(
         sample.tokens.nbytes + sample.response_length * 5 + len(sample.response) for sample in loaded.step.samples

@@ -13,7 +13,7 @@ from dumptui.core.tables import steps
 from dumptui.core.tables.group_members import ranked
 from dumptui.core.tables.step_summary import is_whole
 from dumptui.core.types import Record
-from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.reading.reader_thread import Abandoned
 from dumptui.tui.reading.step_cache import Recent
 
@@ -37,7 +37,7 @@ class StepReader:
         """None of a step that is gone from a live run."""
         return self.run.steps.get(key) or StepFiles(key)
 
-    def open(self, key: StepKey, report: Report) -> Loaded:
+    def open(self, key: StepKey, report: Report) -> StepLoaded:
         """Raises Abandoned and DumpError."""
         recent = self.recent.get(self.files(key))
         if recent is not None:
@@ -45,7 +45,7 @@ class StepReader:
         step, samples = self._read(key, report)
         groups = steps.groups(samples, evaluation=key.evaluation)
         row = self.summaries.staleness.of_step(key, steps.step_row(step, samples))
-        loaded = Loaded(key, step, samples, groups, row, ranked(samples, groups, key.evaluation))
+        loaded = StepLoaded(key, step, samples, groups, row, ranked(samples, groups, key.evaluation))
         self.recent.keep(loaded)
         return loaded
 

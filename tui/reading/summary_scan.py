@@ -15,8 +15,8 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.store.summaries import WORTH_WORKERS
 from dumptui.core.tables.step_summary import summarise
 from dumptui.core.types import Record
-from dumptui.tui.reading.messages import Summary
-from dumptui.tui.reading.reader_thread import Abandoned, Thread
+from dumptui.tui.reading.messages import StepSummaries
+from dumptui.tui.reading.reader_thread import Abandoned, ReaderThread
 from dumptui.tui.reading.step_reader import StepReader
 
 
@@ -24,7 +24,7 @@ class Scan:
     """All of it runs in the thread."""
 
     def __init__(
-        self, thread: Thread, steps: StepReader, post: Callable[[Message], object], workers: Workers | None
+        self, thread: ReaderThread, steps: StepReader, post: Callable[[Message], object], workers: Workers | None
     ) -> None:
         self._thread = thread
         self._steps = steps
@@ -43,7 +43,7 @@ class Scan:
         unknown = [key for key in keys if key not in known]
         self._rows = dict(known)
         self._left = set(unknown)
-        self._post(Summary({key: self._dated(key, row) for key, row in known.items()}))
+        self._post(StepSummaries({key: self._dated(key, row) for key, row in known.items()}))
         if self._workers is not None and len(unknown) >= WORTH_WORKERS:
             self._hand_out(self._workers, unknown)
         else:
@@ -75,9 +75,9 @@ class Scan:
             self._steps.summaries.keep(key, row)
         self._rows[key] = row
         self._left.discard(key)
-        self._post(Summary({key: self._dated(key, row)}))
+        self._post(StepSummaries({key: self._dated(key, row)}))
         if not self._left and len(self._rows) > 1:  # now all of the run is known that staleness needs
-            self._post(Summary({one: self._dated(one, row) for one, row in self._rows.items()}))
+            self._post(StepSummaries({one: self._dated(one, row) for one, row in self._rows.items()}))
 
     def _dated(self, key: StepKey, row: Record) -> Record:
         """With its staleness, which may take other steps: those that are left are not read a second time for it."""

@@ -12,7 +12,7 @@ from textual.message import Message
 
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.health.incremental_health import Checkup
-from dumptui.core.live import Follow, Look, access_of
+from dumptui.core.live import Follow, PollResult, access_of
 from dumptui.core.process.workers import Workers
 from dumptui.core.query.text_search import Passage, passages_of, read_passages
 from dumptui.core.query.token_search import find
@@ -20,7 +20,7 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.sample.comparison import pair
 from dumptui.core.sample.view import MASKED, PROMPT, SampleView, view_sample
 from dumptui.core.step.distribution import Distribution, distributions
-from dumptui.core.step.field_survey import Survey, surveying
+from dumptui.core.step.field_survey import FieldSurvey, surveying
 from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.packing import left_out, loads
@@ -29,41 +29,41 @@ from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
-from dumptui.tui.presentation.conversation import Talk, Talks
+from dumptui.tui.presentation.conversation import ConversationView, ConversationViews
 from dumptui.tui.reading.markdown import draw
 from dumptui.tui.reading.messages import (
+    BatchAnalysed,
     Broken,
-    Compared,
-    Failed,
-    Found,
-    Grew,
-    Hits,
-    Loaded,
-    Opened,
-    Packed,
-    Progress,
-    Surveyed,
-    Unopened,
+    FieldSurveyed,
+    HealthRows,
+    ReadProgress,
+    RunPolled,
+    SampleFailed,
+    SampleOpened,
+    SamplesCompared,
+    StepFailed,
+    StepLoaded,
+    TokenHits,
     Unseen,
 )
-from dumptui.tui.reading.reader_thread import Abandoned, Thread
+from dumptui.tui.reading.reader_thread import Abandoned, ReaderThread
 from dumptui.tui.reading.step_reader import StepReader
 from dumptui.tui.reading.summary_scan import Scan
 from dumptui.tui.screens.facts import read_facts
 from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK
 
-MOMENT = 0.05  # seconds that a search may keep the next question waiting
+MOMENT_SECONDS = 0.05  # seconds that a search may keep the next question waiting
 SHORTEST_FOLD = 16  # tokens; the shortest run, written out, takes some lines
-PAINTING = 0.1  # seconds in which the screen paints an answer: twice as long beside a thread that works
+PAINTING_SECONDS = 0.1  # seconds in which the screen paints an answer: twice as long beside a thread that works
 
 
-class Work:
+class ReaderTasks:
     """All of it runs in `thread`."""
 
     def __init__(
         self,
-        thread: Thread,
+        thread: ReaderThread,
         summaries: Summaries,
         post: Callable[[Message], object],
         workers: Workers | None,
@@ -77,27 +77,27 @@ class Work:
         self._told: str | None = None  # the problem of the look told last, "" for none
         self._answered = 0.0  # when the last answer about a sample was given
         self._step: Step | None = None
-        self._packing: Loaded | None = None
+        self._packing: StepLoaded | None = None
         self._checkup: Checkup | None = None
         self._findings: deque[Callable[[], list[Record]]] = deque()
         self._health: list[Record] | None = None  # the rows told last, once all were found
-        self._surveys: dict[str, Survey] = {}
+        self._surveys: dict[str, FieldSurvey] = {}
         self._surveying: set[str] = set()
-        self._talks = Talks()
+        self._talks = ConversationViews()
         self._telemetry: Telemetry | None = None
         self._vocabulary: Vocabulary | DumpError | None = None
         self._vocabulary_of: object = None
 
     def open_step(self, key: StepKey) -> None:
         try:
-            self._post(self._steps.open(key, lambda done, total: self._post(Progress(key, done, total))))
-            self._thread.hold(PAINTING)
+            self._post(self._steps.open(key, lambda done, total: self._post(ReadProgress(key, done, total))))
+            self._thread.hold(PAINTING_SECONDS)
         except Abandoned:
             return
         except DumpError as error:
-            self._post(Failed(key, error.short, self._steps.unreadable(key, error)))
+            self._post(StepFailed(key, error.short, self._steps.unreadable(key, error)))
         except BaseException as error:  # a defect, no memory, or a panic of a library: it costs the step
-            self._post(Failed(key, told(error), self._steps.unreadable(key, DumpError(str(key), told(error)))))
+            self._post(StepFailed(key, told(error), self._steps.unreadable(key, DumpError(str(key), told(error)))))
 
     def forget(self) -> None:
         """Of the steps that were read: what counts as the reward is another entry."""
@@ -124,13 +124,13 @@ class Work:
         except Abandoned:
             return
         except BaseException as error:
-            message = Unopened(f"{failed}: {told(error)}")
+            message = SampleFailed(f"{failed}: {told(error)}")
         self._post(message)
         self._answered = time.monotonic()
 
     def _go_on(self, call: Callable[..., None], *args: object) -> None:
         """At the back of the queue, once an answer is painted: what was asked meanwhile comes first."""
-        wait = self._answered + PAINTING - time.monotonic()
+        wait = self._answered + PAINTING_SECONDS - time.monotonic()
         if wait > 0:
             self._thread.later(wait, partial(call, *args))
         else:
@@ -141,11 +141,11 @@ class Work:
             self._step, self._surveys, self._surveying = step, {}, set()
         self._answer(lambda: self._opened(step, position, columns))
 
-    def _opened(self, step: Step, position: int, columns: int) -> Opened:
+    def _opened(self, step: Step, position: int, columns: int) -> SampleOpened:
         view = view_sample(step, position, self.words())
         flow = flow_of(view)
         flow.wrap(columns)
-        return Opened(step.files.key, position, view, flow, dict(self._surveys))
+        return SampleOpened(step.files.key, position, view, flow, dict(self._surveys))
 
     def open_talk(self, step: Step, position: int) -> None:
         self._answer(lambda: self._talks.open(step, position, self.words()))
@@ -168,20 +168,22 @@ class Work:
 
     def compare(self, step: Step, left: int, right: int) -> None:
         self._answer(
-            lambda: Compared(step.files.key, left, right, pair(step, left, right, self.words(), self._thread.check)),
+            lambda: SamplesCompared(
+                step.files.key, left, right, pair(step, left, right, self.words(), self._thread.check)
+            ),
             "the samples can't be compared",
         )
 
-    def draw(self, talk: Talk, message: int, width: int) -> None:
+    def draw(self, talk: ConversationView, message: int, width: int) -> None:
         self._answer(lambda: draw(talk, message, width))
 
     def search(self, view: SampleView, pattern: str) -> None:
         try:
-            self._post(Hits(view, pattern, find(view.texts, pattern)))
+            self._post(TokenHits(view, pattern, find(view.texts, pattern)))
         except DumpError as error:
-            self._post(Hits(view, pattern, [], error.problem))
+            self._post(TokenHits(view, pattern, [], error.problem))
         except Exception as error:
-            self._post(Hits(view, pattern, [], told(error)))
+            self._post(TokenHits(view, pattern, [], told(error)))
 
     def words(self) -> Vocabulary | None:
         """What token ids mean: read at the first call, and again when the file is another one, or there at last."""
@@ -207,12 +209,12 @@ class Work:
 
     def survey(self, step: Step, name: str) -> None:
         if step is self._step and name in self._surveys:
-            self._post(Surveyed(step.files.key, name, self._surveys[name]))
+            self._post(FieldSurveyed(step.files.key, name, self._surveys[name]))
         elif step is self._step and name not in self._surveying:  # each sample that is opened meanwhile asks again
             self._surveying.add(name)
             self._go_on(self._survey_next, step, name, surveying(step, name))
 
-    def _survey_next(self, step: Step, name: str, parts: Iterator[Survey | None]) -> None:
+    def _survey_next(self, step: Step, name: str, parts: Iterator[FieldSurvey | None]) -> None:
         """A part of the step at a time."""
         if step is not self._step or self._thread.closed:
             return
@@ -221,18 +223,18 @@ class Work:
             found = next(parts)
         except Exception as error:  # as with a sample: it costs the scale only
             self._surveying.remove(name)
-            self._post(Surveyed(step.files.key, name, None, told(error)))
+            self._post(FieldSurveyed(step.files.key, name, None, told(error)))
             return
         if found is None:
             return self._go_on(self._survey_next, step, name, parts)
         self._surveys[name] = found
-        self._post(Surveyed(step.files.key, name, found))
+        self._post(FieldSurveyed(step.files.key, name, found))
 
-    def pack(self, loaded: Loaded) -> None:
+    def pack(self, loaded: StepLoaded) -> None:
         self._packing = loaded
         self._pack_next(loaded, distributions(loaded.step), [])
 
-    def _pack_next(self, loaded: Loaded, coming: Iterator[Distribution | None], found: list[Distribution]) -> None:
+    def _pack_next(self, loaded: StepLoaded, coming: Iterator[Distribution | None], found: list[Distribution]) -> None:
         if loaded is not self._packing or self._thread.closed:
             return
         step = loaded.step
@@ -242,10 +244,10 @@ class Work:
                 found.append(one)
             self._go_on(self._pack_next, loaded, coming, found)
         except StopIteration:
-            self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
+            self._post(BatchAnalysed(step, loads(step), left_out(step, loaded.samples), found))
         except Exception as error:  # a file that changed meanwhile, or a defect: what was found is shown
             self._post(Broken(error))
-            self._post(Packed(step, loads(step), left_out(step, loaded.samples), found))
+            self._post(BatchAnalysed(step, loads(step), left_out(step, loaded.samples), found))
 
     # The whole run ---------------------------------------------------------------------------------------------
 
@@ -265,7 +267,7 @@ class Work:
         self._told = problem
         self._steps.summaries.run = look.run
         self._steps.summaries.staleness.forget(look.changed)
-        self._post(Grew(look, newest, words))
+        self._post(RunPolled(look, newest, words))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
     def find_health(self) -> None:
@@ -274,7 +276,7 @@ class Work:
         self._findings = deque(self._checkup.parts(run))
         self._health_next(self._findings)
 
-    def _follow_health(self, look: Look) -> None:
+    def _follow_health(self, look: PollResult) -> None:
         """Once somebody asked for it, it stays as fresh as the run; while that can't be seen, it stands."""
         unseen = look.problem is not None and look.problem.path == str(look.run.root)
         if self._checkup is None or unseen:
@@ -289,7 +291,7 @@ class Work:
         """What is found in a moment at a time; what a wish leaves half done is begun again."""
         if waiting is not self._findings or self._thread.closed:
             return
-        found, end = [], time.monotonic() + MOMENT
+        found, end = [], time.monotonic() + MOMENT_SECONDS
         while waiting and time.monotonic() < end:
             part = waiting.popleft()
             try:
@@ -311,9 +313,9 @@ class Work:
         if done:
             self._health = self._checkup.rows()
         if before is None and (found or done):
-            self._post(Found(found, done))
+            self._post(HealthRows(found, done))
         elif done and before != self._health:
-            self._post(Found(self._checkup.rows(), done, whole=True))
+            self._post(HealthRows(self._checkup.rows(), done, whole=True))
 
 
 def told(error: BaseException) -> str:

@@ -15,22 +15,22 @@ from textual.widgets.option_list import Option
 
 from dumptui.core.store.state import State
 from dumptui.core.text import visible
-from dumptui.tui.session.location import Place
+from dumptui.tui.session.location import Location
 from dumptui.tui.widgets.dialogs.choices import Dialog, Listing
 from dumptui.tui.widgets.dialogs.prompt import Entry
 
-NAME = "bookmarks"
+STATE_KEY = "bookmarks"
 
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    place: Place
+    place: Location
     note: str
 
 
 def bookmarks(state: State) -> list[Bookmark]:
     """Return the readable bookmarks, in the order of the run."""
-    entries = state.get(NAME, [])
+    entries = state.get(STATE_KEY, [])
     marks = [read_bookmark(entry) for entry in entries] if isinstance(entries, list) else []
     return sorted(filter(None, marks), key=run_order)
 
@@ -42,19 +42,19 @@ def run_order(mark: Bookmark) -> tuple[object, ...]:
 
 def read_bookmark(value: object) -> Bookmark | None:
     match value:
-        case {"place": where, "note": str(note)} if (place := Place.from_json(where)) is not None:
+        case {"place": where, "note": str(note)} if (place := Location.from_json(where)) is not None:
             return Bookmark(place, note)
     return None
 
 
-def set_bookmark(state: State, place: Place, note: str | None) -> None:
+def set_bookmark(state: State, place: Location, note: str | None) -> None:
     """Save a place with its note; None deletes its bookmark."""
     marks_elsewhere = [mark for mark in bookmarks(state) if mark.place != place]
     marks = marks_elsewhere if note is None else [*marks_elsewhere, Bookmark(place, note)]
-    state.put(NAME, [{"place": mark.place.to_json(), "note": mark.note} for mark in marks])
+    state.put(STATE_KEY, [{"place": mark.place.to_json(), "note": mark.note} for mark in marks])
 
 
-def note_of(state: State, place: Place) -> str:
+def note_of(state: State, place: Location) -> str:
     """Return the note of a place, empty without a bookmark."""
     return next((mark.note for mark in bookmarks(state) if mark.place == place), "")
 
@@ -64,7 +64,7 @@ class Note(Dialog[str | None]):
 
     BINDINGS = [Binding("escape", "dismiss(None)", "Cancel", id="note.leave")]
 
-    def __init__(self, place: Place, note: str) -> None:
+    def __init__(self, place: Location, note: str) -> None:
         super().__init__()
         self.place, self.note = place, note
 
@@ -81,17 +81,17 @@ class Note(Dialog[str | None]):
         self.dismiss(event.value)
 
 
-class Bookmarks(Listing[Place]):
+class Bookmarks(Listing[Location]):
     """The bookmarks of the run, below the place of the last session; the answer is the place to open."""
 
     BINDINGS = [
         Binding("d,delete", "delete", "Delete", id="bookmarks.delete"),
     ]
 
-    def __init__(self, state: State, visit: Place | None) -> None:
+    def __init__(self, state: State, visit: Location | None) -> None:
         super().__init__()
         self.state, self.visit = state, visit
-        self.places: list[Place] = []
+        self.places: list[Location] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):

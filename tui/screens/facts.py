@@ -18,7 +18,7 @@ from dumptui.core.sample.facts import Fact, Section, rows, sample_facts
 from dumptui.core.step.step import Step
 from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.text import cell_width, visible
-from dumptui.tui.app.sheet_actions import SHEET_KEYS, Desk
+from dumptui.tui.app.sheet_actions import SHEET_KEYS, SheetActions
 from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.presentation.sheets import Sheet
 from dumptui.tui.presentation.timeline import Lane
@@ -29,9 +29,9 @@ from dumptui.tui.widgets.dialogs.choices import Dialog
 from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
 
-NAMES = 26
+NAME_CELLS = 26
 """The most cells for the names before values of one line; a longer one pushes its value to the right."""
-SHORT = 200
+SHORT_CHARACTERS = 200
 """Characters of a value that still stands in the line of its name."""
 
 
@@ -61,7 +61,7 @@ def block_of(section: Section) -> Block:
 
 def passages(facts: Sequence[Fact]) -> Iterator[Passage]:
     """Values of one line under each other, so long as no longer one comes between; that stands under its name."""
-    width = min(NAMES, max(cell_width(visible(fact.name)) for fact in facts))
+    width = min(NAME_CELLS, max(cell_width(visible(fact.name)) for fact in facts))
     for short, some in groupby(facts, is_short):
         if short:
             yield Passage("plain", "", Lines([line_of(fact, width) for fact in some]))
@@ -70,7 +70,7 @@ def passages(facts: Sequence[Fact]) -> Iterator[Passage]:
 
 
 def is_short(fact: Fact) -> bool:
-    return "\n" not in fact.value and len(fact.value) <= SHORT
+    return "\n" not in fact.value and len(fact.value) <= SHORT_CHARACTERS
 
 
 def line_of(fact: Fact, width: int) -> str:
@@ -157,8 +157,8 @@ starts, and listed below the lane in seconds since the start.
         self.desk.action_command()
 
     @property
-    def desk(self) -> Desk:
-        return self.app.screen_stack[0].query_one(Desk)
+    def desk(self) -> SheetActions:
+        return self.app.screen_stack[0].query_one(SheetActions)
 
 
 def section_text(section: Section) -> str:

@@ -20,19 +20,19 @@ from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.widgets.blocks.block import Block, Passage
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.dialogs.choices import Dialog
-from dumptui.tui.widgets.focus import MOVING
+from dumptui.tui.widgets.focus import MOVING_KEYS_NAME
 from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
 
-KEYS = 10
+KEY_CELLS = 10
 """Cells for the keys of an action; longer ones push its description to the right."""
-EVERYWHERE = "everywhere"
+EVERYWHERE_TITLE = "everywhere"
 TEXTUAL = {
     "app.focus_next": ("Next table", "Move the focus to the next table, text or chart"),
     "app.focus_previous": ("Previous table", "Move the focus to the previous table, text or chart"),
     "quit": ("Quit", ""),
 }
-BOLD = Style(bold=True)
+BOLD_STYLE = Style(bold=True)
 
 
 class Explanation(Blocks):
@@ -93,7 +93,9 @@ def prose(paragraphs: Iterable[str], width: int, console: Console) -> Iterator[S
         if number and not hang:
             yield Strip.blank(0)
         pieces = paragraph[hang:].split("**")
-        text = Text.assemble(*((piece, BOLD if piece_number % 2 else "") for piece_number, piece in enumerate(pieces)))
+        text = Text.assemble(
+            *((piece, BOLD_STYLE if piece_number % 2 else "") for piece_number, piece in enumerate(pieces))
+        )
         for row, line in enumerate(text.wrap(console, max(1, width - hang))):
             sign = Text(("- " if row == 0 else "  ") if hang else "")
             yield Strip(list((sign + line).render(console)))
@@ -108,21 +110,21 @@ def keys_of(screen: Screen[object]) -> list[tuple[str, list[str]]]:
         if binding.description and not binding.system:
             groups.setdefault(name_of(node), {}).setdefault(binding.action, []).append(binding)
     names = list(groups)
-    if names[0] == MOVING:
+    if names[0] == MOVING_KEYS_NAME:
         names[:2] = reversed(names[:2])
     return [(f"keys: {name}", [line_of(screen.app, bindings) for bindings in groups[name].values()]) for name in names]
 
 
 def name_of(node: DOMNode) -> str:
     known = node.BINDING_GROUP_TITLE or type(node).__name__.removesuffix("Pane")
-    return EVERYWHERE if isinstance(node, App) or type(node) is Screen else known
+    return EVERYWHERE_TITLE if isinstance(node, App) or type(node) is Screen else known
 
 
 def line_of(app: App[object], bindings: Sequence[Binding]) -> str:
     keys = " ".join(dict.fromkeys(map(app.get_key_display, bindings)))
     first = bindings[0]
     label, tip = words_of(first)
-    return f"{' ' * max(0, KEYS - cell_width(keys))}{keys}  {label}{f': {tip}' if tip else ''}"
+    return f"{' ' * max(0, KEY_CELLS - cell_width(keys))}{keys}  {label}{f': {tip}' if tip else ''}"
 
 
 def words_of(binding: Binding) -> tuple[str, str]:

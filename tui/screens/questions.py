@@ -15,8 +15,8 @@ from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import count
 from dumptui.tui.reading.reader_thread import aside
-from dumptui.tui.session.preferences import FIELDS
-from dumptui.tui.session.sample_order import LABELS, Arrangement
+from dumptui.tui.session.preferences import TABLE_COLUMNS
+from dumptui.tui.session.sample_order import LABEL_KEYS, Arrangement
 from dumptui.tui.widgets.dialogs.choices import Choose, ChooseMore, Pick
 from dumptui.tui.widgets.dialogs.prompt import Ask
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; leave empty to show all"
 PATTERN_HINT = "regular expression, searched in prompt, response and messages; start with (?i) to ignore case"
 TOKENS_HINT = "regular expression, also across tokens; start with (?i) to ignore case; leave empty to clear"
-_STEP = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECASE)
+_STEP_PATTERN = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECASE)
 
 
 async def import_polars() -> None:
@@ -43,7 +43,7 @@ def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) 
         await import_polars()
         return f"{len(Arrangement(where=text).select(rows))} of {count(len(rows), 'sample')}"
 
-    labels = {name: label for label, name in LABELS.items() if label != name}
+    labels = {name: label for label, name in LABEL_KEYS.items() if label != name}
     names = {name: labels.get(name, "") for name in (rows[0] if rows else ())}
     return Ask("show samples where", check, value=value, hint=FILTER_HINT, names=names, history=history)
 
@@ -85,7 +85,7 @@ def read_step(text: str, evaluation: bool) -> StepKey:
     """Return the step of a text such as "12" or "eval 8"; `evaluation` applies where only a number is given. Raises
     DumpError.
     """
-    match = _STEP.fullmatch(text)
+    match = _STEP_PATTERN.fullmatch(text)
     if match is None:
         raise DumpError("step", "type a step number, such as 12, or an eval, such as eval 8")
     kind = (match[1] or "").lower()
@@ -103,7 +103,7 @@ def choose_sort(shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
 
 def pick_columns(table: str, shown: columns.Shown) -> Pick:
     """Return the choice of the columns of "samples" or "steps"; the first column is always shown."""
-    fields = FIELDS[table]
+    fields = TABLE_COLUMNS[table]
     picked = [field.key for field in columns.chosen_fields(fields, shown)]
     return Pick(f"columns of the {table}", [described(field) for field in fields[1:]], picked)
 

@@ -19,7 +19,7 @@ from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.layout import Column
 from dumptui.tui.widgets.table.table import Table
 
-COLUMNS = [
+HIT_COLUMNS = [
     Column("step", "step", 8),
     Column("found", "found", 6),
     Column("of", "of", 5),
@@ -69,7 +69,7 @@ class HitsScreen(Dialog[StepKey | None]):
         rows = self.rows
         done = sum(searched.finished or searched.problem is not None for searched in self.results.values())
         self.table.empty = "searching" if done < len(self.keys) else "no sample of the run matches"
-        self.table.show(COLUMNS, len(rows), lambda index: cells(rows[index]))
+        self.table.show(HIT_COLUMNS, len(rows), lambda index: cells(rows[index]))
         title = Text(f"{count(sum(len(searched.hits) for searched in rows), 'sample')} in ")
         title.append(f"{done} of {count(len(self.keys), 'step')} searched · ")
         title.append(f"/{visible(self.pattern)}/", "bold")

@@ -19,9 +19,9 @@ from dumptui.core.store.xdg import xdg_folder
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 
-MODIFIERS = {"ctrl", "alt", "shift", "super", "meta", "hyper"}
-LARGEST = 1 << 20  # bytes of a file of keys
-NAMES = {key.value for key in Keys}
+KEY_MODIFIERS = {"ctrl", "alt", "shift", "super", "meta", "hyper"}
+MAX_FILE_BYTES = 1 << 20  # bytes of a file of keys
+KEY_NAMES = {key.value for key in Keys}
 
 Keymap = dict[str, tuple[str, ...]]
 """Keys by the id of their binding, as Textual names them."""
@@ -44,7 +44,7 @@ def read_keymap(path: Path | None) -> tuple[Keymap, list[str]]:
     if path is None:
         return {}, []
     try:
-        text = read_bounded(path, LARGEST).decode("utf-8")
+        text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8")
     except FileNotFoundError:
         return {}, []
     except (OSError, ValueError) as error:
@@ -93,7 +93,7 @@ def fault(line: Line, known: Mapping[str, Binding]) -> str | None:
 def is_key(key: str) -> bool:
     """Whether a key, as written in the file, can be pressed."""
     modifiers, name = parts(key)
-    return MODIFIERS.issuperset(modifiers) and (len(name) == 1 or name in NAMES or character(name) is not None)
+    return KEY_MODIFIERS.issuperset(modifiers) and (len(name) == 1 or name in KEY_NAMES or character(name) is not None)
 
 
 def character(key: str) -> str | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A place in a run: `sample` is Sample.index and the occurrence; `token` counts from the start of the prompt."""
 
     key: StepKey
@@ -38,7 +38,7 @@ class Place:
         }
 
     @classmethod
-    def from_json(cls, value: object) -> Place | None:
+    def from_json(cls, value: object) -> Location | None:
         """Return a place, or None if the value, which comes from a file, is not one."""
         match value:
             case {"step": int(step), "evaluation": bool(on_eval), "pane": str(pane), "sample": sample, "token": token}:
@@ -58,11 +58,11 @@ def sample_label(index: int | None, occurrence: int) -> str:
     return f"{'?' if index is None else index}" + (f".{occurrence}" if occurrence else "")
 
 
-def current_place(app: DumpTui) -> Place:
+def current_place(app: DumpTui) -> Location:
     """Return the place on screen. While the cursor is among the steps, it has no sample."""
     position = None if app.pane == "rollout" and not app.rollout.has_class("-samples") else app.rollout.current
     if app.loaded is None or position is None:
-        return Place(app.wanted, app.pane)
+        return Location(app.wanted, app.pane)
     sample = app.loaded.step.samples[position]
     token = app.tokens.token if app.pane == "tokens" else None
-    return Place(app.loaded.key, app.pane, (sample.index, sample.occurrence), token)
+    return Location(app.loaded.key, app.pane, (sample.index, sample.occurrence), token)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dumptui.core.store.state import State
 from dumptui.tui.presentation import columns
 
-MOST = 50  # texts in each history
-FIELDS = {"samples": columns.SAMPLES, "steps": columns.STEPS}
+MAX_HISTORY = 50  # texts in each history
+TABLE_COLUMNS = {"samples": columns.SAMPLES, "steps": columns.STEPS}
 ALL, DEFAULT = "all", "default"
 
 
-class Memory:
+class Preferences:
     """The saved preferences of a run. Entries that make no sense are ignored, since they come from a file."""
 
     def __init__(self, state: State) -> None:
@@ -29,7 +29,7 @@ class Memory:
     def _known(self, table: str, value: object) -> columns.Shown:
         if value == ALL:
             return ALL
-        known = {field.key for field in FIELDS[table]}
+        known = {field.key for field in TABLE_COLUMNS[table]}
         return [key for key in value if isinstance(key, str) and key in known] if isinstance(value, list) else DEFAULT
 
     def keep_shown(self, table: str, shown: columns.Shown) -> None:
@@ -57,4 +57,4 @@ class Memory:
     def keep(self, name: str, text: str) -> None:
         if text:
             texts: Sequence[str] = [text, *(entry for entry in self.history(name) if entry != text)]
-            self._state.put(f"samples.{name}", texts[:MOST])
+            self._state.put(f"samples.{name}", texts[:MAX_HISTORY])

@@ -9,8 +9,10 @@ from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 
 # The labels on screen of columns of the samples table, which a filter accepts beside the names of the columns.
-LABELS = {field.label: field.key for field in columns.SAMPLES if field.key not in ("label", "shown_reward", "flags")}
-LABELS["sample"] = "sample_index"
+LABEL_KEYS = {
+    field.label: field.key for field in columns.SAMPLES if field.key not in ("label", "shown_reward", "flags")
+}
+LABEL_KEYS["sample"] = "sample_index"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Arrangement:
             return list(range(len(rows)))
         from dumptui.core.query.filter import select  # polars takes 0.2 s to import
 
-        return select(rows, self.where, LABELS)
+        return select(rows, self.where, LABEL_KEYS)
 
     def sort_words(self) -> str:
         """Return the sort in words, such as "by |Δ|, largest first"; empty in file order."""

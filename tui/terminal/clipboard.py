@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from dumptui.core.text import visible
 
-LIMIT = 74_994  # bytes: as base64 they fit the 100,000 that common terminals accept in one sequence
-CHUNK = 512  # GNU screen accepts 768 bytes in one string
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-HINTS = {
+MAX_BYTES = 74_994  # bytes: as base64 they fit the 100,000 that common terminals accept in one sequence
+SCREEN_CHUNK_BYTES = 512  # GNU screen accepts 768 bytes in one string
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+PASTE_HINTS = {
     "tmux": "in tmux, enable `set -g set-clipboard on` or `allow-passthrough on`",
     "screen": "in GNU screen this works only if the terminal supports OSC 52",
 }
@@ -22,11 +22,11 @@ def copyable(text: str) -> str:
 
     Pasted into a shell, an escape sequence would be obeyed. Newlines and tabs stay.
     """
-    return OBEYED.sub(lambda match: visible(match[0]), text)
+    return CONTROL_CHARACTERS.sub(lambda match: visible(match[0]), text)
 
 
 def fits(text: str) -> bool:
-    return len(text.encode()) <= LIMIT
+    return len(text.encode()) <= MAX_BYTES
 
 
 def multiplexer(env: Mapping[str, str]) -> str:
@@ -46,5 +46,8 @@ def clipboard_sequence(text: str, env: Mapping[str, str]) -> str:
         case "tmux":
             return plain + "\x1bPtmux;" + plain.replace("\x1b", "\x1b\x1b") + "\x1b\\"
         case "screen":
-            return "".join(f"\x1bP{plain[start : start + CHUNK]}\x1b\\" for start in range(0, len(plain), CHUNK))
+            return "".join(
+                f"\x1bP{plain[start : start + SCREEN_CHUNK_BYTES]}\x1b\\"
+                for start in range(0, len(plain), SCREEN_CHUNK_BYTES)
+            )
     return plain

@@ -23,7 +23,7 @@ from textual.screen import UPDATE_PERIOD, Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-ROUNDS = 4
+MAX_ROUNDS = 4
 """Rounds of the event loop until a resized widget is drawn: resize, update, the screen's event, one in reserve."""
 T = TypeVar("T")
 Row: TypeAlias = Sequence[Strip]
@@ -49,7 +49,7 @@ class Painter(Compositor):
         result = super().reflow(parent, size)
         if (result.shown or result.resized) and not self._waits and isinstance(parent, Screen):
             self._waits = True
-            self._wait(parent, ROUNDS)
+            self._wait(parent, MAX_ROUNDS)
         return result
 
     def _wait(self, screen: Screen[object], rounds: int) -> None:

@@ -19,7 +19,7 @@ ENDING_SECONDS = 0.5
 """How long the last of it is waited for."""
 LOOK_SECONDS = 0.1
 """Between two looks at whether the input is to end."""
-BLOCK = 4096
+BLOCK_BYTES = 4096
 
 
 class HasTerminal(Protocol):
@@ -89,7 +89,7 @@ class TerminalDriver(LinuxDriver):
                 text = ""
                 if selector.select(LOOK_SECONDS):
                     try:
-                        data = os.read(self.fileno, BLOCK)
+                        data = os.read(self.fileno, BLOCK_BYTES)
                     except BlockingIOError:
                         continue
                     except OSError:

@@ -18,7 +18,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
 
-LOST = 1.0
+LOST_SECONDS = 1.0
 """Seconds after which the next key stops waiting: the widget that got the last key may be gone."""
 
 
@@ -55,7 +55,7 @@ class TypedApp(App[None]):
         self._waiting.append(event)
         await self._take()
         if self._waiting:
-            self.set_timer(LOST, partial(self.call_later, self._take))
+            self.set_timer(LOST_SECONDS, partial(self.call_later, self._take))
 
     async def _take(self) -> None:
         while self._waiting and not self._held and self._is_free_for(self._waiting[0]):
@@ -70,7 +70,7 @@ class TypedApp(App[None]):
         screen.
         """
         last = self._handling
-        if last is None or monotonic() - last.time > LOST:
+        if last is None or monotonic() - last.time > LOST_SECONDS:
             return True
         return isinstance(event, events.Key) and key_of(last) == event.key == self._harmless
 

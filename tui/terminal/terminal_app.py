@@ -22,7 +22,7 @@ from dumptui.tui.terminal.diff_painting import Painter, Rows, Shown
 from dumptui.tui.terminal.driver import TerminalDriver
 from dumptui.tui.terminal.themes import ON_BLACK
 
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 CATCH_UP_SECONDS = 0.1
 """Between two looks at whether the terminal has taken what was written."""
 
@@ -47,7 +47,7 @@ class TerminalApp(DefectApp):
             # All by the event loop: Textual's own handlers stop and start the driver between any two bytecodes, and
             # wait for ever when those are inside of the queue of what is to be written.
             loop = asyncio.get_running_loop()
-            for number in ENDINGS:
+            for number in ENDING_SIGNALS:
                 loop.add_signal_handler(number, partial(self._end, self._driver, number))
             loop.add_signal_handler(signal.SIGTSTP, self._driver._sigtstp_application)
             loop.add_signal_handler(signal.SIGCONT, partial(resume, self._driver))

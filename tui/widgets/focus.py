@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 else:
     Widget = object  # Textual takes the styles of a widget from its first base that is a widget
 
-MOVING = "moving"
+MOVING_KEYS_NAME = "moving"
 
 
 class Focus(Widget):
     """A base for widgets that look the same with and without the focus: no style sheet may use `:focus` for them."""
 
-    BINDING_GROUP_TITLE = MOVING
+    BINDING_GROUP_TITLE = MOVING_KEYS_NAME
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         pass  # a widget whose look depends on the focus refreshes it here

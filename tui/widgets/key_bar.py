@@ -13,8 +13,8 @@ from textual.widget import Widget
 
 from dumptui.core.text import cell_width
 
-GAP = 2
-LAST = ["desk.copy", "desk.export", "app.quit", "app.help"]
+GAP_CELLS = 2
+LAST_KEYS = ["desk.copy", "desk.export", "app.quit", "app.help"]
 """The bindings shown at the end; on a narrow screen they are dropped first, except for the very last."""
 
 
@@ -33,13 +33,13 @@ class Entry(NamedTuple):
 def fitting(entries: list[Entry], width: int) -> list[Entry]:
     """Return the first entries that fit in `width` cells, and always the last one, the help."""
     shown = list(entries)
-    while len(shown) > 1 and sum(entry.width + GAP for entry in shown) - GAP > width:
+    while len(shown) > 1 and sum(entry.width + GAP_CELLS for entry in shown) - GAP_CELLS > width:
         del shown[-2]
     return shown
 
 
 def late(binding: Binding) -> int:
-    return LAST.index(binding.id) + 1 if binding.id in LAST else 0
+    return LAST_KEYS.index(binding.id) + 1 if binding.id in LAST_KEYS else 0
 
 
 class KeyLine(Widget):
@@ -81,13 +81,13 @@ class KeyLine(Widget):
     def render(self) -> Text:
         key = self.get_component_rich_style("keys--key", partial=True)
         pieces = [Text.assemble((entry.face, key), " ", entry.label) for entry in self.entries()]
-        return Text(" " * GAP, no_wrap=True).join(pieces)
+        return Text(" " * GAP_CELLS, no_wrap=True).join(pieces)
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
         end = 0
         for entry in self.entries() if offset is not None else []:
-            end += entry.width + GAP
+            end += entry.width + GAP_CELLS
             if offset is not None and offset.x < end:
                 self.app.simulate_key(entry.key)
                 return

@@ -9,15 +9,15 @@ from rich.console import Console
 from rich.text import Text
 from textual.widget import Widget
 
-GAPS = ("  ", " · ")
+GAP_TEXTS = ("  ", " · ")
 """The separators of two facts."""
-FACT = re.compile(r"\S+(?: (?!·)\S+)*")
+FACT_PATTERN = re.compile(r"\S+(?: (?!·)\S+)*")
 """A fact: words with one blank between them."""
-SHORT = 24
+SHORT_CELLS = 24
 """Cells of the longest fact that is never broken over two lines."""
-HELD = "\ue000"
+HELD_BLANK = "\ue000"
 """A blank where no line is broken; `visible` replaces this character in the text of dumps."""
-STUB = 8
+STUB_CELLS = 8
 """Cells, including the `…`, below which the beginning of a fact is too short to be useful."""
 
 
@@ -62,10 +62,12 @@ def wrapped(text: Text, width: int, height: int, console: Console) -> list[Text]
     """Return `text` broken between facts; only a long fact, such as a prompt, or a single line is broken inside."""
     held = text.copy()
     if height > 1:
-        held.plain = FACT.sub(lambda fact: fact[0].replace(" ", HELD) if len(fact[0]) <= SHORT else fact[0], text.plain)
+        held.plain = FACT_PATTERN.sub(
+            lambda fact: fact[0].replace(" ", HELD_BLANK) if len(fact[0]) <= SHORT_CELLS else fact[0], text.plain
+        )
     lines = list(held.wrap(console, width))
     for line in lines:
-        line.plain = line.plain.replace(HELD, " ")
+        line.plain = line.plain.replace(HELD_BLANK, " ")
     return lines
 
 
@@ -79,7 +81,7 @@ def without_dots(line: Text) -> Text:
 
 def drop_stub(line: Text) -> None:
     """Remove the last fact of a line that ends in `…`, if too little of it is left."""
-    start, gap = max((line.plain.rfind(gap), gap) for gap in GAPS)
-    if start > 0 and len(line) - start - len(gap) < STUB:
+    start, gap = max((line.plain.rfind(gap), gap) for gap in GAP_TEXTS)
+    if start > 0 and len(line) - start - len(gap) < STUB_CELLS:
         line.right_crop(len(line) - start)
         line.append(" …")

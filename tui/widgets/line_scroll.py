@@ -7,7 +7,7 @@ from textual.scroll_view import ScrollView
 
 from dumptui.tui.widgets.focus import Focus
 
-LINES = 3  # per notch
+LINES_PER_NOTCH = 3  # per notch
 
 
 class Wheel(Focus, ScrollView):
@@ -22,10 +22,10 @@ class Wheel(Focus, ScrollView):
         raise NotImplementedError
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._turned(event, LINES)
+        self._turned(event, LINES_PER_NOTCH)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._turned(event, -LINES)
+        self._turned(event, -LINES_PER_NOTCH)
 
     def _turned(self, event: events.MouseEvent, lines: int) -> None:
         event.stop()

@@ -7,8 +7,8 @@ import time
 
 from dumptui.tui.widgets.line import Line
 
-EVERY = 0.2  # seconds between two updates: one per frame would tell a reader no more
-LONG = 0.5  # seconds before the line is shown; for a shorter read it would only flicker
+UPDATE_SECONDS = 0.2  # seconds between two updates: one per frame would tell a reader no more
+WAIT_SECONDS = 0.5  # seconds before the line is shown; for a shorter read it would only flicker
 
 
 class WaitLine(Line):
@@ -34,7 +34,7 @@ class WaitLine(Line):
         self._updated = 0.0
 
     def on_mount(self) -> None:
-        self._timer = self.set_interval(LONG, self._show, pause=True)
+        self._timer = self.set_interval(WAIT_SECONDS, self._show, pause=True)
 
     def begin(self, text: str) -> None:
         """Show another text, or an update of the one on show."""
@@ -49,12 +49,12 @@ class WaitLine(Line):
     @property
     def is_due(self) -> bool:
         """Whether it is time to update the text."""
-        return self.waiting and time.monotonic() - self._updated > EVERY
+        return self.waiting and time.monotonic() - self._updated > UPDATE_SECONDS
 
     def left(self, share: float) -> str:
         """Return in words how long the rest takes when this share is done; empty while that is unknown."""
         passed = time.monotonic() - self._since
-        return f", about {math.ceil(passed / share - passed)} s left" if share > 0.1 and passed > LONG else ""
+        return f", about {math.ceil(passed / share - passed)} s left" if share > 0.1 and passed > WAIT_SECONDS else ""
 
     def end(self) -> None:
         self.waiting = False

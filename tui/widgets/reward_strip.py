@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dumptui.tui.cell_formats.tables import number
 
-BARS = "▁▂▃▄▅▆▇█"
+BAR_CHARACTERS = "▁▂▃▄▅▆▇█"
 Range = tuple[float, float]
 
 
@@ -42,7 +42,7 @@ def bar(value: float | None, ends: Range | None) -> str:
     if value is None or ends is None or math.isnan(value):
         return "?"
     share = (value - ends[0]) / (ends[1] - ends[0]) if ends[0] < ends[1] else 1.0
-    return BARS[round(min(max(share, 0.0), 1.0) * (len(BARS) - 1))]
+    return BAR_CHARACTERS[round(min(max(share, 0.0), 1.0) * (len(BAR_CHARACTERS) - 1))]
 
 
 def sampled(values: Sequence[float | None], width: int) -> list[float | None]:

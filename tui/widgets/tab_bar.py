@@ -14,9 +14,9 @@ from textual.widget import Widget
 
 from dumptui.core.text import clip
 
-FORMS = ("whole", "numbers", "short")
+TAB_FORMS = ("whole", "numbers", "short")
 """All names; only the active name, between numbers; the same with less space."""
-CUT = 8
+CUT_CELLS = 8
 """Cells of a name in the shortest form."""
 
 
@@ -48,7 +48,7 @@ class TabLine(Widget):
 
     def get_content_width(self, container: Size, viewport: object) -> int:
         """Return the same width for every active tab, so that switching tabs needs no layout."""
-        widths = [self._width(form) for form in FORMS]
+        widths = [self._width(form) for form in TAB_FORMS]
         return next((width for width in widths if width <= container.width * self._share), widths[-1])
 
     def _width(self, form: str) -> int:
@@ -62,11 +62,11 @@ class TabLine(Widget):
             elif form == "numbers":
                 labels[name] = f" {number} {label} " if name == active else f" {number} "
             else:
-                labels[name] = f" {number} {clip(label, CUT)}" if name == active else f" {number}"
+                labels[name] = f" {number} {clip(label, CUT_CELLS)}" if name == active else f" {number}"
         return labels
 
     def _shown(self) -> dict[str, str]:
-        form = next((form for form in FORMS if self._width(form) <= self.size.width), FORMS[-1])
+        form = next((form for form in TAB_FORMS if self._width(form) <= self.size.width), TAB_FORMS[-1])
         return self._labels(form, self.active)
 
     def render(self) -> Text:

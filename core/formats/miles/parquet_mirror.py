@@ -18,7 +18,7 @@ from dumptui.core.formats.miles.parquet_columns import Index, read_index, read_l
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
 from dumptui.core.parallel.context_parallel import Array
-from dumptui.core.parallel.shard_group import group_peers
+from dumptui.core.parallel.shard_group import group_shards
 from dumptui.core.process.isolated_reader import apart
 from dumptui.core.run.run import StepFiles, read_file
 
@@ -123,7 +123,7 @@ def _rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Ro
 
 def _rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
     """By sample_index, which is the order that indices are given in."""
-    rows = [_row_fields(peers.first, row) for peers in group_peers(shards) for row in range(peers.first.rows)]
+    rows = [_row_fields(peers.first, row) for peers in group_shards(shards) for row in range(peers.first.rows)]
     rows.sort(key=lambda row: (row["index"] is None, row["index"] or 0))
     note = "no rollout file: read from the train files, without rewards, status and text"
     samples = list(read_samples(rows))

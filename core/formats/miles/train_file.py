@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from dumptui.core.errors import NoDump
-from dumptui.core.formats.values import COMPLEX, Dumped, as_int, as_mapping, floats, integers, plain
+from dumptui.core.formats.values import COMPLEX_DTYPES, Dumped, as_int, as_mapping, floats, integers, plain
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import OnRead, PtFile
@@ -46,10 +46,10 @@ NOT_PER_TOKEN = frozenset(
 )
 
 # Columns of a value a sample that tables show: read at once, as their tensors may be gone when a table is made.
-PLAIN = frozenset(["rewards", "raw_reward", "truncated"])
+PLAIN_COLUMNS = frozenset(["rewards", "raw_reward", "truncated"])
 # Columns of whole numbers, one a token or a response token.
-WHOLE = frozenset(["tokens", "loss_masks"])
-ODD = -2  # in place of a number of values
+INTEGER_COLUMNS = frozenset(["tokens", "loss_masks"])
+ODD_WIDTH = -2  # in place of a number of values
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)
@@ -120,7 +120,7 @@ class Shard:
         if column not in self._widths:
             values: Sequence[Any] = self.columns[column]
             found = np.array(
-                [value.size if is_row(value) else -1 if value is None else ODD for value in values], np.int64
+                [value.size if is_row(value) else -1 if value is None else ODD_WIDTH for value in values], np.int64
             )
             found.flags.writeable = False
             self._widths[column] = found
@@ -243,7 +243,7 @@ def is_floats(value: object) -> bool:
 
 def is_row(value: object) -> TypeGuard[Dumped]:
     """Whether it is a row of numbers, as every value is that is read of a column."""
-    return isinstance(value, Dumped) and len(value.shape) == 1 and value.dtype not in COMPLEX
+    return isinstance(value, Dumped) and len(value.shape) == 1 and value.dtype not in COMPLEX_DTYPES
 
 
 def holds_something(values: object) -> bool:
@@ -257,9 +257,9 @@ def read_column(name: str, values: object) -> object:
     listed = as_list(values)
     if listed is None:
         return values
-    if name in PLAIN:
+    if name in PLAIN_COLUMNS:
         return [plain(row) for row in listed]
-    if name in WHOLE:
+    if name in INTEGER_COLUMNS:
         return [vector(whole_numbers(row)) for row in listed]
     # A row of one value may have no side; a column that nobody knows and of nothing else has a value a sample.
     if name in PER_TOKEN or (name not in NOT_PER_TOKEN and any(map(is_row, listed))):

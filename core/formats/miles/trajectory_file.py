@@ -21,11 +21,13 @@ from dumptui.core.ptfile.snapshot import open_file, skip_hole
 
 Row = Mapping[str, Any]
 
-LONGEST = 256 << 20
+MAX_LINE_BYTES = 256 << 20
 """Bytes of a line; a conversation with images in it has some 10 MB."""
-_INDEX = rb'"sample_index"\s*:\s*(null|-?\d+)'
-_FIRST = re.compile(rb"\s*\{\s*" + _INDEX)  # where the framework writes it: the rest of the line need not be searched
-_ANYWHERE = re.compile(_INDEX)
+_INDEX_PATTERN = rb'"sample_index"\s*:\s*(null|-?\d+)'
+_LEADING_INDEX = re.compile(
+    rb"\s*\{\s*" + _INDEX_PATTERN
+)  # where the framework writes it: the rest of the line need not be searched
+_ANY_INDEX = re.compile(_INDEX_PATTERN)
 
 
 _LONGEST_NUMBER = 4_000  # digits; Python refuses to read a number of more than 4,300
@@ -88,18 +90,18 @@ class Sidecar:
 def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Each line and where it starts. One of more than LONGEST bytes is passed over: it is no conversation."""
     start = 0
-    while line := file.readline(LONGEST):
-        if len(line) < LONGEST or line.endswith(b"\n"):
+    while line := file.readline(MAX_LINE_BYTES):
+        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
             yield start, line
         while line and not line.endswith(b"\n"):
             file.seek(skip_hole(file, file.tell()))
-            line = file.readline(LONGEST)
+            line = file.readline(MAX_LINE_BYTES)
         start = file.tell()
 
 
 def indices_in(line: bytes) -> set[int | None]:
-    first = _FIRST.match(line)
-    found = [first[1]] if first else _ANYWHERE.findall(line)
+    first = _LEADING_INDEX.match(line)
+    found = [first[1]] if first else _ANY_INDEX.findall(line)
     return {None if number == b"null" else int(number) for number in found}
 
 

@@ -17,7 +17,7 @@ from dumptui.tui.panes.rollout.samples_table import SamplesSide
 from dumptui.tui.panes.rollout.steps_table import StepsSide
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
-from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.reading.run_search import Finder, Searched
 from dumptui.tui.screens.questions import (
     ask_filter,
@@ -30,7 +30,7 @@ from dumptui.tui.screens.questions import (
     reward_names,
 )
 from dumptui.tui.screens.run_search import HitsScreen
-from dumptui.tui.session.preferences import Memory
+from dumptui.tui.session.preferences import Preferences
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.prompt import Ask
 from dumptui.tui.widgets.table.table import Table
@@ -94,7 +94,7 @@ same, and **G** goes to the oldest step.
 
         name: str
 
-    def __init__(self, keys: Sequence[StepKey], finder: Finder, memory: Memory) -> None:
+    def __init__(self, keys: Sequence[StepKey], finder: Finder, memory: Preferences) -> None:
         super().__init__(id="rollout")
         self.finder = finder
         self.memory = memory
@@ -151,7 +151,7 @@ same, and **G** goes to the oldest step.
             self.post_message(self.StepChosen(event.key))
         self.enter_samples()
 
-    def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
+    def show_step(self, loaded: StepLoaded, *, again: bool = False) -> None:
         like = self.like(loaded.key)
         ends = any(one < loaded.key for one in like), any(one > loaded.key for one in like)
         self.left.open = loaded.key

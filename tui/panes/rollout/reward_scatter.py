@@ -17,7 +17,7 @@ from dumptui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from dumptui.core.types import Record
-    from dumptui.tui.reading.messages import Loaded
+    from dumptui.tui.reading.messages import StepLoaded
 
 TRUNCATED, OTHER = 0, 1
 
@@ -40,7 +40,9 @@ class Picture(Vertical):
         self.scatter = Scatter(id="scatter")
         await self.mount(self.scatter)
 
-    def show_samples(self, loaded: Loaded, records: list[Record], order: Sequence[int], current: int | None) -> None:
+    def show_samples(
+        self, loaded: StepLoaded, records: list[Record], order: Sequence[int], current: int | None
+    ) -> None:
         """`records` are the rows of the step's samples as the screen has them, `order` has the positions of those to
         show, `current` is under the cursor of the table.
         """

@@ -14,7 +14,7 @@ from textual.reactive import var
 
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import StepKey
-from dumptui.core.tables.alarms import SIGN, alarms, sample_cells
+from dumptui.core.tables.alarms import ALARM_SIGN, alarms, sample_cells
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.rollout.reward_scatter import Picture
@@ -30,7 +30,7 @@ from dumptui.tui.presentation.sample_rows import (
     sample_style,
 )
 from dumptui.tui.presentation.step_line import stat_line
-from dumptui.tui.reading.messages import Loaded
+from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.reading.run_search import Searched
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.line import Line
@@ -59,7 +59,7 @@ class SamplesSide(Vertical):
         super().__init__(id="samples-side")
         self.samples: list[Record] = []
         self.order: list[int] = []
-        self.loaded: Loaded | None = None
+        self.loaded: StepLoaded | None = None
         self._searched: Searched | None = None
         self._problem = ""  # why the filter can't be used on this step
         self._hidden: int | None = None  # the sample that was asked for though it is not on show
@@ -93,7 +93,7 @@ class SamplesSide(Vertical):
         self.query_one("#group", Line).say("")
         self.query_one("#stats", Line).say("")
 
-    def show_step(self, loaded: Loaded, ends: tuple[bool, bool], *, again: bool = False) -> None:
+    def show_step(self, loaded: StepLoaded, ends: tuple[bool, bool], *, again: bool = False) -> None:
         """`ends` tells whether there is a step before and one after; with `again` the cursor stays where it is."""
         self.loaded, self._ends = loaded, ends
         self.samples = sample_records(loaded)
@@ -184,7 +184,7 @@ class SamplesSide(Vertical):
         if row["state"] != "ok" and step.files.shards and not step.orphans:
             text.append(f" · {count(len(step.files.shards), 'train file')}")
         for reason in alarms(row).values():
-            text.append(f" · {SIGN}{reason}", "bold")
+            text.append(f" · {ALARM_SIGN}{reason}", "bold")
         if row["reason"]:
             text.append(f" · {visible(str(row['reason']))}", "bold")
         if row.get("staleness_reason") and row["weight_version_min_mean"] is not None:

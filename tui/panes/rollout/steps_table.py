@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.reactive import var
 
 from dumptui.core.run.run import StepKey
-from dumptui.core.tables.alarms import PART, alarms, marked, partial_columns
+from dumptui.core.tables.alarms import PARTIAL_SIGN, alarms, marked, partial_columns
 from dumptui.core.types import Record
 from dumptui.tui.panes.rollout.trend import Trend
 from dumptui.tui.presentation import columns
@@ -82,7 +82,7 @@ class StepsSide(Vertical):
         bad, partial = alarms(row), partial_columns(row)
         for place, field in enumerate(fields):
             if field.key in partial:
-                found[place] = marked(found[place], field.width, PART)
+                found[place] = marked(found[place], field.width, PARTIAL_SIGN)
             if field.key in bad or (bad and field.key == "label"):
                 found[place] = marked(found[place], field.width if place else self._label_width)
         return found

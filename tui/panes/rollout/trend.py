@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dumptui.core.types import Record
     from dumptui.tui.widgets.plot.plot import Plot, Series
 
-TRENDS = (
+TREND_COLUMNS = (
     "mean_abs_lp_diff",
     "reward_mean",
     "response_length_mean",
@@ -33,7 +33,7 @@ TRENDS = (
 class Trend(Vertical):
     """The plot comes with `fill`: it brings numpy, which the first screen does without."""
 
-    column = TRENDS[0]
+    column = TREND_COLUMNS[0]
     _keys: Sequence[StepKey] = ()
     _plot: Plot | None = None
 
@@ -56,7 +56,7 @@ class Trend(Vertical):
         await self.mount(self._plot)
 
     def next_column(self) -> None:
-        self.column = TRENDS[(TRENDS.index(self.column) + 1) % len(TRENDS)]
+        self.column = TREND_COLUMNS[(TREND_COLUMNS.index(self.column) + 1) % len(TREND_COLUMNS)]
 
     def show(self, keys: Sequence[StepKey], rows: Mapping[StepKey, Record], open_: StepKey | None) -> None:
         """`keys` are the steps of the kind that is `open_`, train steps or evals, the oldest first."""

@@ -19,7 +19,7 @@ from dumptui.tui.widgets.plot.plot import Series
 from dumptui.tui.widgets.plot.zoom_plot import ZoomPlot
 
 KIND_BANDS = {PROMPT: "prompt", MASKED: "masked", MISSING: "missing"}
-CLOSEST = 8.0  # tokens across: fewer are no picture
+MIN_TOKENS_ACROSS = 8.0  # tokens across: fewer are no picture
 NO_STATISTIC = "no per-token statistic is dumped for this sample"
 
 
@@ -30,7 +30,7 @@ class TokenChart(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Line(id="chart-title")
-        yield ZoomPlot(id="chart", closest=CLOSEST)
+        yield ZoomPlot(id="chart", closest=MIN_TOKENS_ACROSS)
 
     @property
     def plot(self) -> ZoomPlot:
@@ -46,7 +46,9 @@ class TokenChart(Vertical):
         longest = sample.response_length / 2
         late = sample.response_length and sample.prompt_length > longest
         end = float(sample.total_length - 1)
-        self.plot.window = (max(sample.prompt_length - longest, 0.0), end) if late and longest > CLOSEST else None
+        self.plot.window = (
+            (max(sample.prompt_length - longest, 0.0), end) if late and longest > MIN_TOKENS_ACROSS else None
+        )
 
     def show_statistics(self, view: SampleView, name: str, second: str | None, cursor: int) -> None:
         """`second` is drawn as dots on an axis of its own."""

@@ -10,11 +10,11 @@ from rich.text import Text
 
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.sample.view import SampleView
-from dumptui.core.step.field_survey import Survey
+from dumptui.core.step.field_survey import FieldSurvey
 from dumptui.core.text import visible
 
 
-class Walk:
+class WorstTokenCursor:
     """Where the walk along the worst tokens stands: in the order of the sample, and in that of its step."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Walk:
         self._at = max(self._at + by, 0)
         return int(self._order[self._at])
 
-    def next_of_step(self, survey: Survey, by: int) -> tuple[int, int]:
+    def next_of_step(self, survey: FieldSurvey, by: int) -> tuple[int, int]:
         """The next sample and position; those at the ends stay."""
         self._step_at = min(max(self._step_at + by, 0), len(survey.tokens) - 1)
         return int(survey.positions[self._step_at]), int(survey.tokens[self._step_at])

@@ -6,15 +6,15 @@ from textual.binding import Binding
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
-from dumptui.tui.panes.tokens.view import SCALES, TokenView
+from dumptui.tui.panes.tokens.view import SCALE_NAMES, TokenView
 from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.tokens import by_interest, choice_text
-from dumptui.tui.reading.messages import Hits
+from dumptui.tui.reading.messages import TokenHits
 from dumptui.tui.screens.questions import TOKENS_HINT, ask_pattern
 from dumptui.tui.widgets.dialogs.choices import Choose
 from dumptui.tui.widgets.dialogs.prompt import Ask
-from dumptui.tui.widgets.heatmap.hues import PAIRS, keep_hues, meaning
-from dumptui.tui.widgets.plot.zoom_plot import PAN, STEP
+from dumptui.tui.widgets.heatmap.hues import HUE_PAIRS, keep_hues, meaning
+from dumptui.tui.widgets.plot.zoom_plot import PAN_SHARE, ZOOM_FACTOR
 
 NO_SECOND = "no second statistic"
 
@@ -90,10 +90,10 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
         return [(name, choice_text(name, field)) for name, field in by_interest(self.view)]
 
     def action_scale(self) -> None:
-        self.scale = SCALES[(SCALES.index(self.scale) + 1) % len(SCALES)]
+        self.scale = SCALE_NAMES[(SCALE_NAMES.index(self.scale) + 1) % len(SCALE_NAMES)]
 
     def action_hues(self) -> None:
-        pairs = list(PAIRS)
+        pairs = list(HUE_PAIRS)
         self.choose_hues(pairs[(pairs.index(self.hues) + 1) % len(pairs)])
 
     def choose_hues(self, pair: str) -> None:
@@ -106,12 +106,12 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
 
     def action_zoom(self, by: int) -> None:
         if by:
-            self.chart.plot.zoom(STEP**-by)
+            self.chart.plot.zoom(ZOOM_FACTOR**-by)
         else:
             self.chart.plot.window = None
 
     def action_pan(self, by: int) -> None:
-        self.chart.plot.pan(by * PAN)
+        self.chart.plot.pan(by * PAN_SHARE)
 
     # Going to a token ------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
         self.search.goes = True
         self.post_message(self.SearchWanted(self.view, pattern))
 
-    def take_hits(self, event: Hits) -> None:
+    def take_hits(self, event: TokenHits) -> None:
         if event.view is not self.view or event.pattern != self.search.pattern:
             return
         if event.problem:

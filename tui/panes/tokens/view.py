@@ -14,18 +14,18 @@ from textual.reactive import var
 from dumptui.core.sample.view import SampleView
 from dumptui.core.text import visible
 from dumptui.tui.panes.tokens.chart import TokenChart
-from dumptui.tui.panes.tokens.navigation import Search, Walk
+from dumptui.tui.panes.tokens.navigation import Search, WorstTokenCursor
 from dumptui.tui.presentation import shading
 from dumptui.tui.presentation.shading import Floats, Range
 from dumptui.tui.presentation.tokens import absence, by_interest, statistic_text, title, token_line, worst_text
-from dumptui.tui.reading.messages import Opened, Surveyed
+from dumptui.tui.reading.messages import FieldSurveyed, SampleOpened
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, kept_hues
 from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot.plot import Plot
 
-SCALES = ("step", "sample", "window")
+SCALE_NAMES = ("step", "sample", "window")
 
 
 class TokenView(Vertical):
@@ -58,9 +58,9 @@ class TokenView(Vertical):
 
     def __init__(self) -> None:
         super().__init__(id="tokens")
-        self.opened: Opened | None = None
+        self.opened: SampleOpened | None = None
         self.place = ""
-        self.walk = Walk()
+        self.walk = WorstTokenCursor()
         self.search = Search()
         self.awaited: tuple[int, int] | None = None
         """A sample that is being read, by position, and the token to go to in it."""
@@ -103,14 +103,14 @@ class TokenView(Vertical):
     def clear(self, reason: str) -> None:
         """Another step is open: no sample of it has been asked for yet."""
         self.opened = self.awaited = None
-        self.walk = Walk()
+        self.walk = WorstTokenCursor()
         self.heat.empty = visible(reason)
         self.heat.show(Flow(), np.empty(0), np.empty(0, np.uint8), diverging=True, cursor=0)
         for name in ("#tokens-title", "#tokens-shade", "#token"):
             self.query_one(name, Line).say("")
         self.chart.clear()
 
-    def show_sample(self, opened: Opened, place: str) -> None:
+    def show_sample(self, opened: SampleOpened, place: str) -> None:
         """`place` says where the sample stands, such as "group 92, 3 of 4". One that was open keeps its cursor."""
         before = self.opened
         again = before is not None and (before.key, before.position) == (opened.key, opened.position)
@@ -126,7 +126,7 @@ class TokenView(Vertical):
         if self.search.pattern:
             self.post_message(self.SearchWanted(opened.view, self.search.pattern))
 
-    def _first_cursor(self, opened: Opened, *, again: bool) -> int:
+    def _first_cursor(self, opened: SampleOpened, *, again: bool) -> int:
         """The token that was asked for, or the first of the response."""
         awaited, self.awaited = self.awaited, None
         if awaited is not None and awaited[0] == opened.position:
@@ -193,7 +193,7 @@ class TokenView(Vertical):
         if name not in self.opened.surveys and view.fields[name].usable:
             self.post_message(self.SurveyWanted(name))
 
-    def take_survey(self, event: Surveyed) -> None:
+    def take_survey(self, event: FieldSurveyed) -> None:
         """More is known of the step."""
         if self.opened is None or event.key != self.opened.key:
             return

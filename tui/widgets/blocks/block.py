@@ -10,7 +10,7 @@ from textual.strip import Strip
 
 from dumptui.tui.cell_formats.wrapping import Lines
 
-RULE = "│ "
+RULE_TEXT = "│ "
 """Drawn before each row of a labelled passage, so that its end is visible without colour."""
 
 

@@ -21,8 +21,8 @@ from dumptui.core.text import centred
 from dumptui.tui.reading.reader_thread import aside
 from dumptui.tui.widgets.blocks.block import Block, Row
 from dumptui.tui.widgets.blocks.folding import CUT, FOLDED, FULL, Folds
-from dumptui.tui.widgets.blocks.renderer import INDENT, BlockLook
-from dumptui.tui.widgets.blocks.search import Sought, find, pattern_of
+from dumptui.tui.widgets.blocks.renderer import INDENT_CELLS, BlockLook
+from dumptui.tui.widgets.blocks.search import BlockSearch, find, pattern_of
 from dumptui.tui.widgets.dialogs.prompt import Ask
 from dumptui.tui.widgets.line_scroll import Wheel
 
@@ -103,7 +103,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         super().__init__(**widget)
         self.empty = empty
         self._folds = Folds()
-        self._sought = Sought()
+        self._sought = BlockSearch()
         self._look = BlockLook(self._find_style)
         self._columns = 0
         self._strips: LRUCache[tuple[int, bool], Strip] = LRUCache(512)
@@ -306,7 +306,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
         if self._columns != self.scrollable_content_region.width:
             self._columns = self.scrollable_content_region.width
             with self._in_place():
-                self._folds.wrap(self._columns - INDENT)
+                self._folds.wrap(self._columns - INDENT_CELLS)
         else:
             self._reveal()
 

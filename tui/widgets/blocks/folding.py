@@ -11,11 +11,11 @@ from textual.cache import LRUCache
 from textual.strip import Strip
 
 from dumptui.tui.cell_formats.wrapping import Lines
-from dumptui.tui.widgets.blocks.block import RULE, Block, Hit, Passage, Row
+from dumptui.tui.widgets.blocks.block import RULE_TEXT, Block, Hit, Passage, Row
 
-SHORT = 12
+FOLDED_ROWS = 12
 """Rows shown of a folded passage; a passage with up to SPARE rows more is not folded."""
-SPARE = 2
+SPARE_ROWS = 2
 FOLDED, CUT, FULL = range(3)
 
 
@@ -89,7 +89,7 @@ class Folds:
         """Return the rows of a passage without its label; where it is cut, the last one says how much is left."""
         full = (block, passage) in self._full
         rows = self._rows(block, passage) if full else self._count(block, passage)
-        return rows if full or rows <= SHORT + SPARE else SHORT + 1
+        return rows if full or rows <= FOLDED_ROWS + SPARE_ROWS else FOLDED_ROWS + 1
 
     def _rows(self, block: int, passage: int) -> int:
         drawn = self._drawn.get((block, passage))
@@ -103,12 +103,12 @@ class Folds:
             return len(self._drawn[key])
         if key not in self._counts:
             part = self.blocks[block].passages[passage]
-            self._counts[key] = part.text.count(self.room(part), SHORT + SPARE + 1)
+            self._counts[key] = part.text.count(self.room(part), FOLDED_ROWS + SPARE_ROWS + 1)
         return self._counts[key]
 
     def room(self, passage: Passage) -> int:
         """Return the cells for the text of a passage."""
-        return max(1, self.width - len(RULE)) if passage.label else self.width
+        return max(1, self.width - len(RULE_TEXT)) if passage.label else self.width
 
     # Rows
 
@@ -145,13 +145,15 @@ class Folds:
         if stretch.what == "label":
             return Row("label", stretch.passage, passage.label)
         if stretch.what == "more":
-            more = left_of(passage.text, self.room(passage)) if drawn is None else many(len(drawn) - SHORT, "line")
+            more = (
+                left_of(passage.text, self.room(passage)) if drawn is None else many(len(drawn) - FOLDED_ROWS, "line")
+            )
             return Row("more", stretch.passage, f"… {more}")
         if drawn is not None:
             return Row("text", stretch.passage, "", drawn[row])
         if (block, stretch.passage) in self._full:
             return Row("text", stretch.passage, passage.text.wrapped(self.room(passage))[row])
-        return Row("text", stretch.passage, passage.text.first_rows(self.room(passage), SHORT + SPARE)[row])
+        return Row("text", stretch.passage, passage.text.first_rows(self.room(passage), FOLDED_ROWS + SPARE_ROWS)[row])
 
     # Folding
 
@@ -168,7 +170,7 @@ class Folds:
         return block in self._folded
 
     def _is_long(self, block: int, passage: int) -> bool:
-        return self._count(block, passage) > SHORT + SPARE
+        return self._count(block, passage) > FOLDED_ROWS + SPARE_ROWS
 
     def _is_cut(self, block: int, passage: int) -> bool:
         return (block, passage) not in self._full and self._is_long(block, passage)
@@ -214,7 +216,7 @@ class Folds:
         above = passage.text.wrapped(self.room(passage)).row_of(hit.line)
         if key in self._drawn:
             self.draw(hit.block, {})
-        if hit.block in self._folded or (key not in self._full and above >= SHORT):
+        if hit.block in self._folded or (key not in self._full and above >= FOLDED_ROWS):
             self._folded.discard(hit.block)
             self._full.add(key)
             self.measure(hit.block)
@@ -231,7 +233,7 @@ class Folds:
 def left_of(text: Lines, width: int) -> str:
     """Return in words how much of a text is left after its first rows."""
     line = shown = 0
-    for row in text.first_rows(width, SHORT):
+    for row in text.first_rows(width, FOLDED_ROWS):
         shown += len(row)
         if shown == len(text.lines[line]):
             line, shown = line + 1, 0

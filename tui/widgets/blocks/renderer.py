@@ -10,9 +10,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 from dumptui.core.text import cell_width, clip
-from dumptui.tui.widgets.blocks.block import RULE, Block, Row
+from dumptui.tui.widgets.blocks.block import RULE_TEXT, Block, Row
 
-INDENT = 2
+INDENT_CELLS = 2
 """Cells before a row; the first one marks the current block."""
 
 
@@ -37,15 +37,17 @@ class BlockLook:
         self, block: Block, row: Row, columns: int, *, current: bool, folded: bool, pattern: re.Pattern[str] | None
     ) -> Strip:
         """Return a row in `columns` cells, with the matches of `pattern` marked."""
-        plain, width = self.style(""), columns - INDENT
-        segments = [Segment(("▌" if current else " ") + " " * (INDENT - 1), self.style("bar") if current else plain)]
+        plain, width = self.style(""), columns - INDENT_CELLS
+        segments = [
+            Segment(("▌" if current else " ") + " " * (INDENT_CELLS - 1), self.style("bar") if current else plain)
+        ]
         if row.strip is not None:
             segments += row.strip.apply_style(plain)
         elif row.what == "head":
             segments += self._head(block, folded, width)
         else:
             ruled = row.what in ("text", "more") and block.passages[row.passage].label
-            segments.append(Segment(RULE if ruled else "", self.style("muted")))
+            segments.append(Segment(RULE_TEXT if ruled else "", self.style("muted")))
             segments += self._marked(clip(row.text.rstrip(" "), width), self._row_style(block, row), pattern)
         return Strip(segments).adjust_cell_length(columns, plain).simplify()
 

@@ -9,7 +9,7 @@ from dumptui.core.text import visible
 from dumptui.tui.widgets.blocks.block import Block, Hit
 
 
-class Sought:
+class BlockSearch:
     """A search that ignores case, with its hits in order and a position among them; -1 is before the first."""
 
     def __init__(self) -> None:

@@ -22,8 +22,8 @@ from dumptui.tui.widgets.line import Line
 Check = Callable[[str], Awaitable[str]]
 """Returns a remark on a text, such as its number of matches; raises DumpError for an invalid one."""
 
-MOST = 12  # names offered at a time
-_WORD = re.compile(r"[^\W\d]\w*$")
+MAX_SUGGESTIONS = 12  # names offered at a time
+_LAST_WORD = re.compile(r"[^\W\d]\w*$")
 
 
 async def anything(text: str) -> str:
@@ -54,7 +54,7 @@ class Words(Suggester):
         """Return the word at the end of a text and the names it may become: first those that start with it, then those
         that contain it.
         """
-        match = _WORD.search(text)
+        match = _LAST_WORD.search(text)
         if match is None or text[: match.start()].count("'") % 2 or text[: match.start()].count('"') % 2:
             return "", []
         word, low = match[0], match[0].lower()
@@ -68,11 +68,11 @@ class Words(Suggester):
         """Return the names that the last word may become."""
         _, names = self.candidates(text)
         line = Text()
-        for name in names[:MOST]:
+        for name in names[:MAX_SUGGESTIONS]:
             line.append("  " if line else "").append(name, "bold")
             if label := self._names[name]:
                 line.append(f" ({label})")
-        return line.append("  …" if len(names) > MOST else "")
+        return line.append("  …" if len(names) > MAX_SUGGESTIONS else "")
 
 
 class Entry(Input):

@@ -19,12 +19,12 @@ from textual.strip import Strip
 from dumptui.core.sample.comparison import Comparison
 from dumptui.core.sample.diff import Stretch
 from dumptui.core.text import centred, clip
-from dumptui.tui.widgets.diff.hunks import NOTHING, Row, lay_out
+from dumptui.tui.widgets.diff.hunks import EMPTY_SLICE, Row, lay_out
 from dumptui.tui.widgets.line_scroll import Wheel
 
-WIDE = 90  # cells from which the texts are shown side by side
-CHUNK = 1500  # rows laid out at a time: all rows of 100,000 items take 0.1 s
-GUTTER = 2
+WIDE_CELLS = 90  # cells from which the texts are shown side by side
+CHUNK_ROWS = 1500  # rows laid out at a time: all rows of 100,000 items take 0.1 s
+GUTTER_CELLS = 2
 SEPARATOR = " │ "
 
 
@@ -105,12 +105,12 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
 
     @property
     def _stacked(self) -> bool:
-        return self._width < WIDE
+        return self._width < WIDE_CELLS
 
     @property
     def _column(self) -> int:
         """The width of one text in cells."""
-        room = self._width - GUTTER
+        room = self._width - GUTTER_CELLS
         return max(1, room if self._stacked else (room - len(SEPARATOR)) // 2)
 
     def _lay_out(self) -> None:
@@ -124,7 +124,7 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
     def _lay_out_more(self, coming: Iterator[Row]) -> None:
         """Lay out the next rows: the first ones at once, the others between two keys."""
         if coming is self._coming:
-            more = list(islice(coming, CHUNK))
+            more = list(islice(coming, CHUNK_ROWS))
             self._rows += more
             self.virtual_size = Size(1, len(self._rows))
             if more:
@@ -154,8 +154,8 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
             text = f"  ┈┈ {row.folded:,} identical ┈┈"
             segments = [Segment(clip(text, self._width), self.get_component_rich_style("beside--fold"))]
         elif self._stacked:
-            number = 0 if row.left is not NOTHING else 1
-            sign = "  " if row.right is not NOTHING and not number else "-+"[number] + " "
+            number = 0 if row.left is not EMPTY_SLICE else 1
+            sign = "  " if row.right is not EMPTY_SLICE and not number else "-+"[number] + " "
             segments = [Segment(sign, self.rich_style), *self._text(row.right if number else row.left, number)]
         else:
             left = self._text(row.left, 0)

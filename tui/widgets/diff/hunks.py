@@ -10,16 +10,16 @@ from typing import NamedTuple
 from dumptui.core.sample.comparison import Comparison, Side
 from dumptui.core.sample.diff import Stretch
 
-CONTEXT = 8  # equal items shown before and after a difference
-PASSAGE = 4  # equal items from which a passage of the stacked form is shown once, without a sign
-NOTHING = slice(0, 0)
+CONTEXT_ITEMS = 8  # equal items shown before and after a difference
+MIN_COMMON_ITEMS = 4  # equal items from which a passage of the stacked form is shown once, without a sign
+EMPTY_SLICE = slice(0, 0)
 
 
 class Row(NamedTuple):
     """A line: items of the left text, the right text or both; or the number of equal items folded here."""
 
-    left: slice = NOTHING
-    right: slice = NOTHING
+    left: slice = EMPTY_SLICE
+    right: slice = EMPTY_SLICE
     folded: int = 0
 
 
@@ -37,10 +37,10 @@ def hunks(stretches: Sequence[Stretch]) -> Iterator[Hunk]:
     for number, stretch in enumerate(stretches):
         if not stretch.same:
             continue
-        head = CONTEXT if number else 0
-        tail = CONTEXT if number < len(stretches) - 1 else 0
+        head = CONTEXT_ITEMS if number else 0
+        tail = CONTEXT_ITEMS if number < len(stretches) - 1 else 0
         start, stop = stretch.left.start + head, stretch.left.stop - tail
-        if stop - start <= CONTEXT:
+        if stop - start <= CONTEXT_ITEMS:
             continue
         shift = stretch.right.start - stretch.left.start
         if start > left or start + shift > right:
@@ -81,7 +81,7 @@ def lay_out(shown: Comparison, width: int, stacked: bool) -> Iterator[Row]:
                     yield from (Row(right=part) for part in right)
         else:
             left, right = wrap(shown.left, hunk.left, width), wrap(shown.right, hunk.right, width)
-            yield from (Row(a, b) for a, b in zip_longest(left, right, fillvalue=NOTHING))
+            yield from (Row(a, b) for a, b in zip_longest(left, right, fillvalue=EMPTY_SLICE))
 
 
 def passages(stretches: Sequence[Stretch], hunk: Hunk) -> Iterator[Stretch]:
@@ -92,7 +92,7 @@ def passages(stretches: Sequence[Stretch], hunk: Hunk) -> Iterator[Stretch]:
         if stretch.left.start >= hunk.left.stop:
             break
         start, stop = max(stretch.left.start, left), min(stretch.left.stop, hunk.left.stop)
-        if not stretch.same or stop - start < PASSAGE:
+        if not stretch.same or stop - start < MIN_COMMON_ITEMS:
             continue
         shift = stretch.right.start - stretch.left.start
         if left < start or right < start + shift:

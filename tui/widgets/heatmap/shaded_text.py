@@ -21,14 +21,14 @@ from textual.strip import Strip
 from dumptui.core.text import cell_width, centred, clip
 from dumptui.tui.widgets.heatmap import hues
 from dumptui.tui.widgets.heatmap.styles import (
-    COMPONENTS,
+    COMPONENT_CLASSES,
     LOOK_MASKED,
     LOOK_MISSING,
     LOOK_NO_VALUE,
     LOOK_PROMPT,
     MISSING,
-    SHADES,
-    STRONG,
+    SHADE_LEVELS,
+    STRONG_LEVEL,
     is_shaded,
     looks,
     shade_styles,
@@ -36,7 +36,7 @@ from dumptui.tui.widgets.heatmap.styles import (
 from dumptui.tui.widgets.heatmap.token_flow import MISSING_SIGN, Flow
 from dumptui.tui.widgets.line_scroll import Wheel
 
-UNSEEN = 80  # cells per line before the widget was first on screen
+UNSEEN_LINE_CELLS = 80  # cells per line before the widget was first on screen
 
 
 class ShadedText(Wheel):
@@ -157,8 +157,16 @@ class ShadedText(Wheel):
     def scale_legend(self) -> Text:
         """Return the shades from end to end, in a few cells."""
         palette = self._styles()
-        steps = [-SHADES, -STRONG, 0, STRONG, SHADES] if self._diverging else [0, STRONG, SHADES]
-        names = {-SHADES: " −", 0: " 0 ", SHADES: "+ "} if self._diverging else {0: " 0 ", SHADES: " max "}
+        steps = (
+            [-SHADE_LEVELS, -STRONG_LEVEL, 0, STRONG_LEVEL, SHADE_LEVELS]
+            if self._diverging
+            else [0, STRONG_LEVEL, SHADE_LEVELS]
+        )
+        names = (
+            {-SHADE_LEVELS: " −", 0: " 0 ", SHADE_LEVELS: "+ "}
+            if self._diverging
+            else {0: " 0 ", SHADE_LEVELS: " max "}
+        )
         return Text.assemble(*((names.get(step, " "), palette[step]) for step in steps))
 
     def kind_legend(self) -> Text:
@@ -177,7 +185,7 @@ class ShadedText(Wheel):
     @property
     def columns(self) -> int:
         """The cells of a line; while hidden, when keys also move the cursor, the last known number."""
-        return self.scrollable_content_region.width or self._columns or UNSEEN
+        return self.scrollable_content_region.width or self._columns or UNSEEN_LINE_CELLS
 
     def _wrap(self) -> None:
         self._columns = self.columns
@@ -220,7 +228,7 @@ class ShadedText(Wheel):
         if not self._component_styles:  # on a busy machine a sample may be there before the stylesheet is applied
             return defaultdict(lambda: self.rich_style)
         if not self._palette:
-            for look, name in COMPONENTS.items():
+            for look, name in COMPONENT_CLASSES.items():
                 self._palette[look] = self.get_component_rich_style(f"heatmap--{name}")
             self._palette[LOOK_NO_VALUE] += Style(strike=True)
             ends = hues.hues(self.pair, ansi=self.app.native_ansi_color, dark=self.app.current_theme.dark)

@@ -13,7 +13,7 @@ from dumptui.core.text import visible
 from dumptui.tui.widgets.plot.axes import format_ends
 from dumptui.tui.widgets.plot.frame import Piece, arrange
 
-EIGHTHS = " ▁▂▃▄▅▆▇█"
+EIGHTH_BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 class Bars(Widget):
@@ -61,7 +61,7 @@ def bars(counts: Sequence[int], width: int, height: int) -> list[str]:
     totals = np.array([max(counts[a:b]) for a, b in zip(first, last, strict=True)], float)
     eighths = np.ceil(totals / max(totals.max(), 1) * height * 8).astype(int)
     rows = [np.clip(eighths - 8 * row, 0, 8) for row in range(height - 1, -1, -1)]
-    return ["".join(EIGHTHS[part] for part in row) for row in rows]
+    return ["".join(EIGHTH_BLOCKS[part] for part in row) for row in rows]
 
 
 def axis(ends: tuple[float, float], label: str, width: int) -> str:

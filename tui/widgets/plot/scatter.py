@@ -21,7 +21,7 @@ from dumptui.tui.widgets.plot.canvas import Series
 from dumptui.tui.widgets.plot.frame import Frame
 from dumptui.tui.widgets.plot.plot import Plot
 
-REVERSE = Style(reverse=True)
+REVERSE_STYLE = Style(reverse=True)
 
 
 class Point(NamedTuple):
@@ -114,7 +114,7 @@ class Scatter(Focus, Plot, can_focus=True):
             return strip
         x = frame.gutter + column
         (under,) = strip.crop(x, x + 1)
-        reverse = self._style("cursor") + REVERSE
+        reverse = self._style("cursor") + REVERSE_STYLE
         return Strip.join([strip.crop(0, x), Strip([Segment(under.text, reverse)], 1), strip.crop(x + 1)])
 
     # Moving

@@ -11,9 +11,9 @@ from textual.strip import Strip
 from dumptui.tui.widgets.plot.axes import Range, View, moved, zoomed
 from dumptui.tui.widgets.plot.plot import Plot
 
-STEP = 2.0  # how much a key, and
+ZOOM_FACTOR = 2.0  # how much a key, and
 WHEEL_STEP = 1.4  # a notch of the wheel zooms
-PAN = 0.4  # of what is in view
+PAN_SHARE = 0.4  # of what is in view
 
 
 class ZoomPlot(Plot):
@@ -117,10 +117,10 @@ class ZoomPlot(Plot):
             self.window = None
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, 1 / WHEEL_STEP, -PAN)
+        self._wheel(event, 1 / WHEEL_STEP, -PAN_SHARE)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, WHEEL_STEP, PAN)
+        self._wheel(event, WHEEL_STEP, PAN_SHARE)
 
     def _wheel(self, event: events.MouseEvent, factor: float, share: float) -> None:
         event.stop()

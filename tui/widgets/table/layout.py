@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from dumptui.core.text import cell_width, clip, visible
 
-GUTTER = 1  # the `>` of the cursor row; in the header, the sort arrow of the first column
-GAP = 2  # blanks before the others; in the header, `‹` and the sort arrow, so that no label is cut for them
-LEAST = 8  # cells below which a column of text is left out rather than shortened
+GUTTER_CELLS = 1  # the `>` of the cursor row; in the header, the sort arrow of the first column
+GAP_CELLS = 2  # blanks before the others; in the header, `‹` and the sort arrow, so that no label is cut for them
+MIN_TEXT_CELLS = 8  # cells below which a column of text is left out rather than shortened
 
 
 class Column(NamedTuple):
@@ -35,16 +35,16 @@ def lay_out(columns: Sequence[Column], skipped: int, width: int) -> list[Field]:
     first two fields are always shown, or a wide column could never be reached.
     """
     fields: list[Field] = []
-    x = GUTTER
+    x = GUTTER_CELLS
     for index in [0, *range(1 + skipped, len(columns))] if columns else []:
         column = columns[index]
         room = width - x - (index < len(columns) - 1)  # one cell is kept for the `›`
         shortened = column.width > room
-        if shortened and len(fields) > 1 and (column.right or room < LEAST):
+        if shortened and len(fields) > 1 and (column.right or room < MIN_TEXT_CELLS):
             break
         if room > 0:
             fields.append(Field(index, x, min(column.width, room)))
-        x += column.width + GAP
+        x += column.width + GAP_CELLS
         if shortened:
             break
     return fields

@@ -19,7 +19,7 @@ from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip, visible
 from dumptui.tui.widgets.line_scroll import Wheel
-from dumptui.tui.widgets.table.layout import GUTTER, Column, Field, fit, lay_out
+from dumptui.tui.widgets.table.layout import GUTTER_CELLS, Column, Field, fit, lay_out
 
 
 @dataclass
@@ -237,7 +237,7 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         """Return a row as a strip; `cursor` is "focus", "cursor" (without focus) or empty."""
         cells = self._cells(row)
         text = ">" if cursor else " "
-        x = GUTTER
+        x = GUTTER_CELLS
         for field in self._fields:
             text += " " * (field.x - x) + fit(cells[field.column], field.width, self._columns[field.column].right)
             x = field.x + field.width
