@@ -1,4 +1,6 @@
-"""A run that grows as a real one does, written by a process of its own: `python -m tests.support.growing ROOT STEPS SEED`.
+"""A run that grows as a real one does, written by a process of its own:
+
+`python -m tests.support.growing ROOT STEPS SEED`.
 
 Every file of a step is written in pieces over the one of its name, train files in any order, with telemetry in torn
 lines in between; towards the end an attempt that resumed writes some steps anew. The last line on standard output says
