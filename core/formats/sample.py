@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Ints
 from dumptui.core.errors import DumpError, NoDump
 from dumptui.core.formats.values import (
     Dumped,
@@ -26,7 +27,6 @@ from dumptui.core.formats.values import (
     type_name,
 )
 from dumptui.core.formats.weight_versions import Call, read_calls, version_at
-from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.ptfile.file import OnRead, Placeholder, PtFile
 
 __all__ = [

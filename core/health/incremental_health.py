@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dumptui.core.health.finding import record_of
-from dumptui.core.health.run_health import StepRow, listed, new_rows, step_rows, stream_problems
+from dumptui.core.health.run_health import StepRow, listing_findings, new_rows, step_rows, stream_problems
 from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Entry, Run, StepFiles, StepKey
 from dumptui.core.step.ranks import Ranks, missing_ranks
 from dumptui.core.types import Record
@@ -88,7 +88,7 @@ class Checkup:
     # The parts ------------------------------------------------------------------------------------------------------
 
     def _look_at_listing(self, run: Run) -> list[Record]:
-        self._listed = [record_of(self._root, finding) for finding in listed(run, self._missing)]
+        self._listed = [record_of(self._root, finding) for finding in listing_findings(run, self._missing)]
         return self._listed
 
     def _look_at_step(self, files: StepFiles, seen: set[str]) -> list[Record]:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from dumptui.core.arrays import Ints
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.miles.parquet_mirror import mirror_index
 from dumptui.core.formats.sample import WEIGHTED_MASK
 from dumptui.core.formats.values import is_other_shape
-from dumptui.core.health.finding import Finding, Level, count
+from dumptui.core.health.finding import Finding, Level
 from dumptui.core.health.odd_values import OddValues
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.snapshot import open_file
 from dumptui.core.run.run import StepFiles, StepKey, is_young
 from dumptui.core.step.copies import Contradiction, contradictions
@@ -25,6 +25,7 @@ from dumptui.core.step.field_survey import parts
 from dumptui.core.step.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.step.schedule import lost_rollouts
 from dumptui.core.step.step import Step, load, read_shards
+from dumptui.core.text import plural
 
 
 def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]) -> Iterator[Finding]:
@@ -105,7 +106,7 @@ def _contents(step: Step) -> Iterator[Finding]:
         if shard.path.stem.isdecimal() and "format_version" not in shard.file.root:
             yield Finding("warning", "no rank in its name: ranks may have overwritten each other", key, shard.path)
     if step.orphans:
-        yield Finding("error", f"{count(len(step.orphans), 'train row')} without a sample: {step.orphans[0]}", key)
+        yield Finding("error", f"{plural(len(step.orphans), 'train row')} without a sample: {step.orphans[0]}", key)
     yield from _sample_notes(step)
     yield from _rewards(step)
 
@@ -113,7 +114,7 @@ def _contents(step: Step) -> Iterator[Finding]:
 def _sample_notes(step: Step) -> Iterator[Finding]:
     told = Counter(note for sample in step.samples for note in sample.notes if note not in step.rollout.notes)
     for note, number in told.items():
-        yield Finding("warning", f"{count(number, 'sample')}: {note}", step.files.key, step.rollout.path)
+        yield Finding("warning", f"{plural(number, 'sample')}: {note}", step.files.key, step.rollout.path)
 
 
 def _rewards(step: Step) -> Iterator[Finding]:
@@ -122,7 +123,7 @@ def _rewards(step: Step) -> Iterator[Finding]:
         parts = [list(reward.values()) if isinstance(reward, Mapping) else [reward] for reward in rewards]
         odd = sum(any(isinstance(one, float) and not math.isfinite(one) for one in each) for each in parts)
         if odd:
-            yield Finding("error", f"{name} is NaN or infinite in {count(odd, 'sample')}", step.files.key)
+            yield Finding("error", f"{name} is NaN or infinite in {plural(odd, 'sample')}", step.files.key)
 
 
 def _coverage(step: Step, missing: Ranks) -> Iterator[Finding]:
@@ -142,8 +143,8 @@ def _lost(step: Step, missing: Ranks) -> list[str]:
     """Why samples may lack their train row, other than that they were not trained on."""
     states = Counter(error.state for error in step.broken)
     shards = Counter({"missing": len(missing)}) + states
-    lost = [f"{count(number, 'shard')} {what}" for what, number in shards.items()]
-    return lost + ([f"{count(len(step.orphans), 'row')} of other samples"] if step.orphans else [])
+    lost = [f"{plural(number, 'shard')} {what}" for what, number in shards.items()]
+    return lost + ([f"{plural(len(step.orphans), 'row')} of other samples"] if step.orphans else [])
 
 
 def _unless_young(step: Step, level: Level) -> Level:
@@ -167,7 +168,7 @@ def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator
     levels: dict[str, Level] = {"partial": "warning" if reported else _unless_young(step, "error"), "odd": "warning"}
     for same, fields in counts.items():
         level: Level = "info" if is_other_shape(first[same]) else levels.get(same[0], "error")
-        extent = f"{same[0]} in {max(fields.values())} of {count(len(step.samples), 'sample')}"
+        extent = f"{same[0]} in {max(fields.values())} of {plural(len(step.samples), 'sample')}"
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
     yield from (Finding(level, problem, step.files.key) for level, problem in odd.findings())
 
@@ -181,7 +182,7 @@ def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
     for name, found in samples.items():
         first = next(iter(found.values()))
         where = f"{first.other} contradicts {first.shown}, whose values are shown"
-        problem = f"{name} of copies differ in {len(found)} of {count(len(step.samples), 'sample')}: {where}"
+        problem = f"{name} of copies differ in {len(found)} of {plural(len(step.samples), 'sample')}: {where}"
         yield Finding("error", problem, step.files.key)
 
 

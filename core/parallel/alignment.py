@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.fields.token_field import Bools
-from dumptui.core.parallel.context_parallel import Array, Ints
+from dumptui.core.arrays import Array, Bools, Ints
 
 # A response of so many tokens tells a sample by itself: its prompt may be rewritten around media.
 TELLING_TOKENS = 8

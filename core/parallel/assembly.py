@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import Bools, State, TokenField, blank
+from dumptui.core.fields.token_field import State, TokenField, blank
 from dumptui.core.formats.miles.train_file import ODD_WIDTH, Shard
 from dumptui.core.formats.values import Dumped, other_shape
-from dumptui.core.parallel.context_parallel import Array, Ints, put
+from dumptui.core.parallel.context_parallel import put
 from dumptui.core.parallel.row_evidence import Evidence
 from dumptui.core.parallel.shard_group import ShardGroup, SlicingRule
 from dumptui.core.ptfile.file import read_all

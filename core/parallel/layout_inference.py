@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.arrays import Ints
 from dumptui.core.formats.miles.train_file import PER_TOKEN, Shard
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.parallel.row_evidence import Evidence, read_each
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup, edges, take_recorded
 

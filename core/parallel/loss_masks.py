@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Ints
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.sample import WEIGHTED_MASK, Sample, is_weighted
-from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.parallel.row_evidence import Evidence, read_each
 from dumptui.core.parallel.row_matching import Row
 from dumptui.core.parallel.shard_group import ShardGroup

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import Bools
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped
 from dumptui.core.parallel.alignment import Alignment, align
-from dumptui.core.parallel.context_parallel import Array, Spans
+from dumptui.core.parallel.context_parallel import Spans
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.ptfile.file import read_all
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dumptui.core.arrays import Array
 from dumptui.core.fields.token_field import State
 from dumptui.core.formats.miles.train_file import Shard, as_list
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_float
 from dumptui.core.parallel.alignment import Alignment
-from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.row_evidence import Evidence, has_media
 from dumptui.core.parallel.shard_group import ShardGroup
 

@@ -10,10 +10,11 @@ from functools import cache
 
 import numpy as np
 
+from dumptui.core.arrays import Ints
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.parallel.alignment import Alignment
-from dumptui.core.parallel.context_parallel import Ints, Spans, spans
+from dumptui.core.parallel.context_parallel import Spans, spans
 
 ENGINE_COLUMN = "rollout_log_probs"
 # Some advantage estimators slice these by the thd rule in bshd runs too, so the run's format does not show the rule.

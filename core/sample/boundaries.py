@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Ints
 from dumptui.core.formats.sample import Sample
-from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.step.step import DUMPED_NAMES, Step
 
 

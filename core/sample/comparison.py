@@ -9,8 +9,8 @@ from itertools import zip_longest
 
 import numpy as np
 
+from dumptui.core.arrays import Ints
 from dumptui.core.formats.sample import Sample
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.sample.diff import Difference, Pause, Stretch, difference
 from dumptui.core.sample.view import SampleView, view_sample
 from dumptui.core.step.step import Step

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import Shard, as_list
 from dumptui.core.formats.values import Dumped, alike
-from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.ptfile.file import Tensor
 from dumptui.core.step.step import SHOWN_NAMES, Step

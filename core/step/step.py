@@ -9,14 +9,14 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
+from dumptui.core.arrays import Bools, Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import Bools, State, TokenField, empty, overlay, ratio
+from dumptui.core.fields.token_field import State, TokenField, empty, overlay, ratio
 from dumptui.core.formats.miles.parquet_mirror import read_samples_of
 from dumptui.core.formats.miles.train_file import Shard, read_shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample
 from dumptui.core.formats.values import Dumped, Numbers, floats, other_shape
 from dumptui.core.parallel.assembly import place
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.parallel.layout_inference import resolve
 from dumptui.core.parallel.loss_masks import fill_masks
 from dumptui.core.parallel.row_evidence import Evidence, RowVerdict, rounding, same_values

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dumptui.core.arrays import Ints
 from dumptui.core.fields.statistics import Masked, count_true
 from dumptui.core.fields.token_field import State, TokenField, safe_ratio
 from dumptui.core.formats.sample import Sample, datasets, reward_value
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.sample.tool_calls import tool_calls
 from dumptui.core.step.grouping import adapter_name, group_parts, prompt_groups
 from dumptui.core.step.schedule import schedule_columns

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import Bools, TokenField
+from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
-from dumptui.core.health.finding import count
-from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.step.copies import contradictions, in_words
 from dumptui.core.step.step import FIELD_ORDER, Step, load
+from dumptui.core.text import plural
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
 
@@ -124,7 +124,7 @@ def notes(step: Step, sample: Sample, mask_reason: str | None, vocabulary: Vocab
         found.append(f"train side expanded by {expanded} tokens")
     alignment = row.peers.alignments.get(row.row)
     if alignment is not None and (runs := int((~alignment.own).sum())):
-        found.append(f"{count(runs, 'token')} of the response stand for runs of media, of which no value is shown")
+        found.append(f"{plural(runs, 'token')} of the response stand for runs of media, of which no value is shown")
     if row.tied:
         found.append("train row matched by order: another sample has the same index and tokens")
     found += in_words(contradictions(step, [sample.position]))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.arrays import Array
 from dumptui.core.step.step import Step
 from tests.support.writer import Truth
 

@@ -11,11 +11,10 @@ from dumptui.core.process import gc_tuning
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.tui.app.follow import POLL_SECONDS, Live, is_newer
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.presentation.headline import headline, window_title
-from dumptui.tui.presentation.sample_rows import count
 from dumptui.tui.reading.messages import Broken, ReadProgress, RunPolled, StepFailed, StepLoaded, StepSummaries, Unseen
 from dumptui.tui.reading.reader import Reader
 from dumptui.tui.terminal.terminal_app import TerminalApp
@@ -215,7 +214,7 @@ class StepsApp(TerminalApp):
     def _progress(self, event: ReadProgress) -> None:
         if event.key == self.wanted and self.wait.is_due:
             share = event.done / max(event.total, 1)
-            files = count(len(list(self.run_.steps[event.key].entries())), "file")
+            files = plural(len(list(self.run_.steps[event.key].entries())), "file")
             of = f"{share:.0%} of {event.total / 1e6:,.1f} MB in {files}"
             self.wait.begin(f"reading {event.key}: {of}{self.wait.left(share)}")
 

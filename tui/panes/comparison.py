@@ -16,14 +16,13 @@ from dumptui.core.sample import comparison
 from dumptui.core.sample.comparison import Comparison, Pair
 from dumptui.core.sample.diff import Stretch
 from dumptui.core.sample.view import SampleView
-from dumptui.core.text import clip, visible
+from dumptui.core.text import clip, sample_label, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.partners import Partner
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.sheets import Sheet
 from dumptui.tui.reading.messages import SamplesCompared
-from dumptui.tui.session.location import sample_label
 from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.line import Line
 

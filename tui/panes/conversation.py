@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.text import visible
+from dumptui.core.text import sample_label, visible
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.conversation import ConversationView
 from dumptui.tui.widgets.blocks.blocks import Blocks
@@ -142,9 +142,7 @@ marked `masked` was not trained on.
 
 def title(talk: ConversationView, place: str) -> Text:
     sample, messages = talk.sample, talk.conversation.messages
-    text = Text().append(f"sample {'?' if sample.index is None else sample.index}", "bold")
-    if sample.occurrence:
-        text.append(f".{sample.occurrence}")
+    text = Text().append(f"sample {sample_label(sample.index, sample.occurrence)}", "bold")
     calls = sum(part.kind == "call" for message in messages for part in message.parts)
     facts = [
         place,

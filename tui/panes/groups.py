@@ -10,14 +10,13 @@ from textual.containers import Horizontal, Vertical
 
 from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.groups import facts, group_cells, group_label, group_record, title
 from dumptui.tui.presentation.sample_rows import (
     SampleChosen,
     SampleMoved,
-    count,
     prompt_text,
     sample_records,
     sample_style,
@@ -157,7 +156,7 @@ own reward, if the trainer's raw rewards equal the samples'.
         self.query_one("#group-facts", Line).say(facts(group, prompt))
         named = Text().append(f"group {group_label(group.row)}", "bold")
         self.query_one("#members-title", Line).say(
-            named.append(f" · {count(len(group.members), 'sample')}, best first")
+            named.append(f" · {plural(len(group.members), 'sample')}, best first")
         )
 
     @on(Table.Highlighted, "#group-rows")

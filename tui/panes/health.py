@@ -12,10 +12,9 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from dumptui.core.run.run import StepKey
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sample_rows import count
 from dumptui.tui.presentation.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
@@ -88,7 +87,7 @@ step while the run is read.
 
     def _show(self, done: bool) -> None:
         levels = [str(row["level"]) for row in self.rows]
-        counts = ", ".join(count(levels.count(level), noun) for level, noun in LEVEL_NOUNS.items())
+        counts = ", ".join(plural(levels.count(level), noun) for level, noun in LEVEL_NOUNS.items())
         title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · checking …"))
         self.query_one("#health-title", Line).say(title)
         self.query_one(Table).show(

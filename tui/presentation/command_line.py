@@ -12,8 +12,8 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from dumptui.core.run.run import Run
+from dumptui.core.text import sample_label
 from dumptui.tui.presentation.sheets import Sheet
-from dumptui.tui.session.location import sample_label
 from dumptui.tui.widgets.dialogs.choices import Dialog
 
 

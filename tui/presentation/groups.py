@@ -8,10 +8,9 @@ from rich.text import Text
 
 from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group, mean_passes
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sample_rows import count
 from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.widgets.reward_strip import reward_strip
 
@@ -52,7 +51,7 @@ def group_label(row: Record) -> str:
 def title(loaded: StepLoaded, groups: list[Group]) -> Text:
     """Return the groups of a step in a line: how many have equal rewards, and pass@k over all of them."""
     text = Text().append(str(loaded.key), "bold")
-    text.append(f" · {count(len(loaded.samples), 'sample')} in {count(len(groups), 'group')}")
+    text.append(f" · {plural(len(loaded.samples), 'sample')} in {plural(len(groups), 'group')}")
     spreads = [group.spread for group in groups]
     comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
     text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
@@ -67,9 +66,9 @@ def title(loaded: StepLoaded, groups: list[Group]) -> Text:
 def facts(group: Group, prompt: str) -> Text:
     text = Text().append(f"group {group_label(group.row)}", "bold")
     if group.rewarded < len(group.members):
-        text.append(f" · {group.rewarded} of {count(len(group.members), 'reward')}", "bold")
+        text.append(f" · {group.rewarded} of {plural(len(group.members), 'reward')}", "bold")
     if len(group.attempts) < len(group.members):
-        text.append(f" · {count(len(group.members), 'sample')} of {count(len(group.attempts), 'execution')}", "bold")
+        text.append(f" · {plural(len(group.members), 'sample')} of {plural(len(group.attempts), 'execution')}", "bold")
     text.append(passes_text(group.passes)).append("   prompt ", "bold")
     return text.append(visible(" ".join(prompt[:2000].split())))
 

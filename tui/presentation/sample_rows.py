@@ -11,7 +11,7 @@ from rich.text import Text
 from textual.message import Message
 
 from dumptui.core.formats.media import named
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.tui.presentation import columns
 
 if TYPE_CHECKING:
@@ -97,11 +97,7 @@ def place(step: Step, position: int) -> str:
 def count_line(row: Record, groups: Sequence[Record]) -> str:
     """How many samples a step has, and in how many prompt groups where they have any."""
     grouped = sum(group["group_index"] is not None for group in groups)
-    return count(row["samples"], "sample") + (f" in {count(grouped, 'group')}" if grouped else "")
-
-
-def count(number: object, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)
+    return plural(row["samples"], "sample") + (f" in {plural(grouped, 'group')}" if grouped else "")
 
 
 def prompt_text(prompt: object) -> str:

@@ -17,12 +17,11 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.sample.facts import Fact, Section, rows, sample_facts
 from dumptui.core.step.step import Step
 from dumptui.core.telemetry.lifecycle import Lifecycle
-from dumptui.core.text import cell_width, visible
+from dumptui.core.text import cell_width, sample_label, visible
 from dumptui.tui.app.sheet_actions import SHEET_KEYS, SheetActions
 from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.presentation.sheets import Sheet
 from dumptui.tui.presentation.timeline import Lane
-from dumptui.tui.session.location import sample_label
 from dumptui.tui.widgets.blocks.block import Block, Passage
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.dialogs.choices import Dialog

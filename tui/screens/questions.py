@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from dumptui.core.errors import DumpError
 from dumptui.core.process.resources import need_polars
 from dumptui.core.run.run import StepKey
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sample_rows import count
 from dumptui.tui.reading.reader_thread import aside
 from dumptui.tui.session.preferences import TABLE_COLUMNS
 from dumptui.tui.session.sample_order import LABEL_KEYS, Arrangement
@@ -41,7 +40,7 @@ def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) 
 
     async def check(text: str) -> str:
         await import_polars()
-        return f"{len(Arrangement(where=text).select(rows))} of {count(len(rows), 'sample')}"
+        return f"{len(Arrangement(where=text).select(rows))} of {plural(len(rows), 'sample')}"
 
     labels = {name: label for label, name in LABEL_KEYS.items() if label != name}
     names = {name: labels.get(name, "") for name in (rows[0] if rows else ())}

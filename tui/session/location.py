@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dumptui.core.run.run import StepKey
+from dumptui.core.text import sample_label
 
 if TYPE_CHECKING:
     from dumptui.tui.app.app import DumpTui
@@ -52,10 +53,6 @@ def sample_key(value: object) -> tuple[int | None, int] | None:
         case [int() | None as index, int(occurrence)]:
             return index, occurrence
     return None
-
-
-def sample_label(index: int | None, occurrence: int) -> str:
-    return f"{'?' if index is None else index}" + (f".{occurrence}" if occurrence else "")
 
 
 def current_place(app: DumpTui) -> Location:

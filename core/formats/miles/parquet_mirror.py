@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dumptui.core.arrays import Array
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.formats.miles.parquet_columns import Index, read_index, read_lists
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
-from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import group_shards
 from dumptui.core.process.isolated_reader import apart
 from dumptui.core.run.run import StepFiles, read_file

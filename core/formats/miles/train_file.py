@@ -9,9 +9,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from dumptui.core.arrays import Ints
 from dumptui.core.errors import NoDump
 from dumptui.core.formats.values import COMPLEX_DTYPES, Dumped, as_int, as_mapping, floats, integers, plain
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import OnRead, PtFile
 

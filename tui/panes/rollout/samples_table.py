@@ -15,13 +15,12 @@ from textual.reactive import var
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import ALARM_SIGN, alarms, sample_cells
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.rollout.reward_scatter import Picture
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import (
     SampleChosen,
-    count,
     count_line,
     group_line,
     prompt_text,
@@ -170,7 +169,7 @@ class SamplesSide(Vertical):
         row, key, asked = self.loaded.row, self.loaded.key, self.arrangement
         text = Text().append("< " * self._ends[0]).append(str(key), "bold").append(" >" * self._ends[1])
         if asked.where or asked.pattern:
-            text.append(f" · {len(self.order)} of {count(len(self.samples), 'sample')}")
+            text.append(f" · {len(self.order)} of {plural(len(self.samples), 'sample')}")
         else:
             text.append(f" · {count_line(row, self.loaded.groups)}")
         if asked.where:
@@ -182,7 +181,7 @@ class SamplesSide(Vertical):
             text.append(f" · {asked.sort_words()}")
         step = self.loaded.step
         if row["state"] != "ok" and step.files.shards and not step.orphans:
-            text.append(f" · {count(len(step.files.shards), 'train file')}")
+            text.append(f" · {plural(len(step.files.shards), 'train file')}")
         for reason in alarms(row).values():
             text.append(f" · {ALARM_SIGN}{reason}", "bold")
         if row["reason"]:
