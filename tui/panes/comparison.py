@@ -12,9 +12,10 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
+from dumptui.core.diff.sequences import Stretch
+from dumptui.core.diff.texts import Comparison
 from dumptui.core.sample import comparison
-from dumptui.core.sample.comparison import Comparison, Pair
-from dumptui.core.sample.diff import Stretch
+from dumptui.core.sample.comparison import Pair
 from dumptui.core.sample.view import SampleView
 from dumptui.core.text import clip, sample_label, visible
 from dumptui.core.types import Record

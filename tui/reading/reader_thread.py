@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import sys
@@ -22,23 +21,6 @@ SWITCH_SECONDS = 0.0005
 
 class Abandoned(BaseException):
     """What was being read is no longer wanted. It passes what catches an Exception, as that would be a defect."""
-
-
-async def aside(call: Callable[..., T], *args: object) -> T:
-    """`call(*args)` in a thread beside the event loop; in the loop where there may be no more threads."""
-    begun = False
-
-    def begin() -> T:
-        nonlocal begun
-        begun = True
-        return call(*args)
-
-    try:
-        return await asyncio.to_thread(begin)
-    except RuntimeError:
-        if begun:
-            raise
-        return call(*args)
 
 
 class ReaderThread:

@@ -13,9 +13,9 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
-from dumptui.tui.reading.reader_thread import aside
 from dumptui.tui.session.preferences import TABLE_COLUMNS
 from dumptui.tui.session.sample_order import LABEL_KEYS, Arrangement
+from dumptui.tui.terminal.side_thread import aside
 from dumptui.tui.widgets.dialogs.choices import Choose, ChooseMore, Pick
 from dumptui.tui.widgets.dialogs.prompt import Ask
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dumptui.core.diff import sequences as module
+from dumptui.core.diff.sequences import Difference, Stretch, difference
+from dumptui.core.diff.texts import compare, compare_words, side, words_in
 from dumptui.core.run.run import StepKey
-from dumptui.core.sample import diff as module
-from dumptui.core.sample.comparison import compare, compare_words, pair, side, words_in
-from dumptui.core.sample.diff import Difference, Stretch, difference
+from dumptui.core.sample.comparison import pair
 from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.diff.hunks import Row, hunks, lay_out, wrap
 from tests.support.reading import read

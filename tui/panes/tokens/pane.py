@@ -11,9 +11,10 @@ from dumptui.tui.presentation.sample_rows import SampleChosen
 from dumptui.tui.presentation.tokens import by_interest, choice_text
 from dumptui.tui.reading.messages import TokenHits
 from dumptui.tui.screens.questions import TOKENS_HINT, ask_pattern
+from dumptui.tui.session.hue_choice import keep_hues
 from dumptui.tui.widgets.dialogs.choices import Choose
 from dumptui.tui.widgets.dialogs.prompt import Ask
-from dumptui.tui.widgets.heatmap.hues import HUE_PAIRS, keep_hues, meaning
+from dumptui.tui.widgets.heatmap.hues import HUE_PAIRS, meaning
 from dumptui.tui.widgets.plot.zoom_plot import PAN_SHARE, ZOOM_FACTOR
 
 NO_SECOND = "no second statistic"

@@ -19,8 +19,9 @@ from dumptui.tui.presentation import shading
 from dumptui.tui.presentation.shading import Floats, Range
 from dumptui.tui.presentation.tokens import absence, by_interest, statistic_text, title, token_line, worst_text
 from dumptui.tui.reading.messages import FieldSurveyed, SampleOpened
+from dumptui.tui.session.hue_choice import kept_hues
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
-from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, kept_hues
+from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR
 from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot.plot import Plot

@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from dumptui.core.text import centred
-from dumptui.tui.reading.reader_thread import aside
+from dumptui.tui.terminal.side_thread import aside
 from dumptui.tui.widgets.blocks.block import Block, Row
 from dumptui.tui.widgets.blocks.folding import CUT, FOLDED, FULL, Folds
 from dumptui.tui.widgets.blocks.renderer import INDENT_CELLS, BlockLook

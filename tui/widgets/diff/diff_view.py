@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from dumptui.core.sample.comparison import Comparison
-from dumptui.core.sample.diff import Stretch
+from dumptui.core.diff.sequences import Stretch
+from dumptui.core.diff.texts import Comparison
 from dumptui.core.text import centred, clip
 from dumptui.tui.widgets.diff.hunks import EMPTY_SLICE, Row, lay_out
 from dumptui.tui.widgets.line_scroll import Wheel
