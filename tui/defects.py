@@ -16,6 +16,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.app import ScreenStackError
 from textual.containers import Horizontal, Vertical
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
@@ -199,10 +200,10 @@ class DefectApp(TypedApp):
     def _handle_exception(self, error: Exception) -> None:
         """What timers, workers and layouts raise, and everything before the panes are there and at the end.
 
-        Widgets are taken away before those that hold them, so what goes on at the end may find one gone.
+        Widgets are taken away before those that hold them, so what goes on at the end may find one gone, or its screen.
         """
         if self._exit or self._leaving:
-            if not isinstance(error, (NoMatches, MountError)):
+            if not isinstance(error, (NoMatches, MountError, ScreenStackError)):
                 super()._handle_exception(error)
         elif self.is_ready:
             self.contain(error)
