@@ -101,6 +101,10 @@ class DefectApp(TypedApp):
         """Before the panes are there, a defect is the end: there is nothing that could go on."""
         return True
 
+    @property
+    def _goes_on(self) -> bool:
+        return self.is_ready and not (self._exit or self._leaving)
+
     # At whose cost -----------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -109,7 +113,7 @@ class DefectApp(TypedApp):
         try:
             yield
         except Exception as error:
-            if not self.is_ready:
+            if not self._goes_on:
                 raise
             self._fail(pane, self._seen(error))
 
@@ -180,7 +184,7 @@ class DefectApp(TypedApp):
         try:
             await handle(message)
         except Exception as error:
-            if not self.is_ready or self._leaving or self._exit:
+            if not self._goes_on:
                 raise
             self.contain(error, node, message)
 
@@ -191,7 +195,7 @@ class DefectApp(TypedApp):
         try:
             return await super()._dispatch_action(namespace, action_name, params)
         except Exception as error:
-            if not self.is_ready:
+            if not self._goes_on:
                 raise
             defect = self._seen(error)
             self._say(f"the key failed: {defect}", defect, again=True)
