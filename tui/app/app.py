@@ -424,6 +424,12 @@ class DumpTui(PairApp):
         """Of Textual's own those that no key of ours stands for."""
         yield from (one for one in super().get_system_commands(screen) if one.title in ("Theme", "Screenshot"))
 
+    def action_command_palette(self) -> None:
+        from dumptui.tui.app.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
     def action_help(self) -> None:
         from dumptui.tui.screens.help import HelpScreen
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from dumptui.core.text import visible
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from dumptui.tui.app.app import DumpTui
 
 PANE_HELP = "switch to this pane, at the same step and sample"
+
+
+class Palette(CommandPalette):
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """As with a dialog of our own: a second click beside it comes when it is gone already."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class Entry(NamedTuple):

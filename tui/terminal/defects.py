@@ -16,6 +16,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.app import ScreenStackError
 from textual.containers import Horizontal, Vertical
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
@@ -100,6 +101,10 @@ class DefectApp(TypedApp):
         """Before the panes are there, a defect is the end: there is nothing that could go on."""
         return True
 
+    @property
+    def _goes_on(self) -> bool:
+        return self.is_ready and not (self._exit or self._leaving)
+
     # At whose cost -----------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -108,7 +113,7 @@ class DefectApp(TypedApp):
         try:
             yield
         except Exception as error:
-            if not self.is_ready:
+            if not self._goes_on:
                 raise
             self._fail(pane, self._seen(error))
 
@@ -179,7 +184,7 @@ class DefectApp(TypedApp):
         try:
             await handle(message)
         except Exception as error:
-            if not self.is_ready or self._leaving or self._exit:
+            if not self._goes_on:
                 raise
             self.contain(error, node, message)
 
@@ -190,7 +195,7 @@ class DefectApp(TypedApp):
         try:
             return await super()._dispatch_action(namespace, action_name, params)
         except Exception as error:
-            if not self.is_ready:
+            if not self._goes_on:
                 raise
             defect = self._seen(error)
             self._say(f"the key failed: {defect}", defect, again=True)
@@ -199,10 +204,10 @@ class DefectApp(TypedApp):
     def _handle_exception(self, error: Exception) -> None:
         """What timers, workers and layouts raise, and everything before the panes are there and at the end.
 
-        Widgets are taken away before those that hold them, so what goes on at the end may find one gone.
+        Widgets are taken away before those that hold them, so what goes on at the end may find one gone, or its screen.
         """
         if self._exit or self._leaving:
-            if not isinstance(error, (NoMatches, MountError)):
+            if not isinstance(error, (NoMatches, MountError, ScreenStackError)):
                 super()._handle_exception(error)
         elif self.is_ready:
             self.contain(error)
