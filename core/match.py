@@ -61,16 +61,16 @@ class Matcher:
             return f"{named} is not in the rollout file"
         fitting = self._fitting(total, response, candidates)
         if not fitting:
-            return f"the lengths of {named} differ from the rollout file"
+            return f"{named} has other lengths in the rollout file"
         same = {position: equal_tokens(tokens, response, self.samples[position]) for position in fitting}
         sure = [position for position in fitting if same[position]]
         if named == _NAMELESS and len(sure) != 1:
             return f"cannot join: {named}, and its tokens match no single sample"
         possible = sure or [position for position in fitting if same[position] is None]
         if not possible:
-            return f"the tokens of {named} differ from the rollout file"
+            return f"{named} has other tokens in the rollout file"
         free = [position for position in possible if self.rows[position] is None]
-        return (free[0], len(possible) > 1) if free else f"{named} already has a train row"
+        return (free[0], len(possible) > 1) if free else f"{named} already has its train row"
 
     def _candidates(self, position: int | None, index: int | None) -> tuple[str, list[int]]:
         """What the row says it is, and the samples that this may be."""
