@@ -37,7 +37,7 @@ def ask(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, st
         (["{tmp}"], "holds no dump"),
         (["{tmp}/file"], "not a folder"),
         (["{tmp}/\x1b]0;owned\x07"], "␛]0;owned␇: no such folder"),
-        (["{demo}", "--print", "samples", "--step", "9"], "no step 9: it has 0 to 3"),
+        (["{demo}", "--print", "samples", "--step", "9"], "no step 9: the run has train steps 0 to 3"),
         (["{demo}", "--print", "samples", "--eval", "9"], "no eval 9"),
         (["{demo}", "--print", "tokens", "--sample", "7"], "no sample 7 in step 3"),
         (["{demo}", "--print", "tokens", "--sample", "x"], "not a sample: 'x'"),
