@@ -111,7 +111,7 @@ class Column:
         while copies and self.is_other(copies[0], row):
             shard = copies.pop(0)
             if not copies:
-                return [], f"the tokens in {shard.path.name} differ from the sample's"
+                return [], f"{shard.path.name} holds other tokens than the sample"
         return [(shard, tensor) for shard in copies if (tensor := shard.tensor(self.name, row)) is not None], None
 
     def is_other(self, shard: Shard, row: int) -> bool:

@@ -388,7 +388,7 @@ def test_a_stale_row_between_fresh_ones_is_seen_too(tmp_path: Path) -> None:
     (tmp_path / "train_data" / "0_1.pt").write_bytes(stale)
     shown = field(read(tmp_path), "train_log_probs", 4)
     assert shown["state"] == "partial"
-    assert shown["reason"] == "cp rank 1 of 2 missing; the tokens in 0_1.pt differ from the sample's"
+    assert shown["reason"] == "cp rank 1 of 2 missing; 0_1.pt holds other tokens than the sample"
 
 
 def test_an_attempt_that_is_stale_as_a_whole_has_no_train_rows(tmp_path: Path) -> None:

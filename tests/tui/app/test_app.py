@@ -181,7 +181,7 @@ async def test_a_damaged_step_says_why_in_every_pane(tmp_path: Path) -> None:
         await until_shown(pilot, "step 3, 4 of 4")
         for pane in "231":
             await go(pilot, pane)
-            await until_shown(pilot, "3.pt: is cut short")
+            await until_shown(pilot, "3.pt: is truncated")
 
 
 # Down and up ------------------------------------------------------------------------------------------------------
