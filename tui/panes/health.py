@@ -30,8 +30,8 @@ class HealthPane(Vertical):
     HELP = """\
 # Health
 
-What is missing, partial, unreadable or contradictory in the whole run, and what was inferred; found step by step. While a
-run is followed, steps that change are looked at again.
+What is missing, partial, unreadable or contradictory in the whole run, and what was inferred; found step by step.
+While a run is followed, steps that change are looked at again.
 
 - **error**: something is unreadable, missing or contradictory; **warning**: something covers only a part;
   **info**: what is worth knowing, such as the parallel layout and files with foreign names.
