@@ -10,7 +10,7 @@ test:
 	pytest
 
 bench: ## BIG and MANY are written to bench/ once: 1.3 GB
-	python tests/bench.py
+	python tests/benchmarks/bench.py
 
 shots: ## the pictures of the README, from the demo run
 	python screenshots/make.py

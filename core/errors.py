@@ -20,6 +20,11 @@ class DumpError(Exception):
         """As it comes from another process: a subclass may be made of something else."""
         return rebuilt, (type(self), self.path, self.problem)
 
+    @property
+    def short(self) -> str:
+        """The problem without the folder, which leaves no room for the reason on the screen."""
+        return f"{os.path.basename(os.path.normpath(self.path))}: {self.problem}"
+
 
 def rebuilt(kind: type[DumpError], path: str, problem: str) -> DumpError:
     error = kind.__new__(kind)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 ELLIPSIS = "…"
 
-_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)}
-_PICTURES |= {0x09: "⇥", 0x0A: "⏎", 0x7F: "␡", 0xA0: "⍽"}
+_CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)}
+_CONTROL_PICTURES |= {0x09: "⇥", 0x0A: "⏎", 0x7F: "␡", 0xA0: "⍽"}
 
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
 _SHOWN_BLANKS = {" ", "\u3000"}
@@ -27,10 +27,10 @@ _HIDDEN_RANGES = [
     (0xE0100, 0xE01EF),
 ]
 
-_MARKS = {"Mn", "Mc", "Me"}
+_MARK_CATEGORIES = {"Mn", "Mc", "Me"}
 _JOINED_JAMO = [(0x1160, 0x11FF), (0xD7B0, 0xD7FF)]  # letters by category, drawn onto the one before
 # Wide since Unicode 16 and in rich's tables; Pythons before 3.14 still call them narrow.
-_WIDENED = [(0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376)]
+_WIDENED_RANGES = [(0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376)]
 
 
 def _within(code: int, ranges: list[tuple[int, int]]) -> bool:
@@ -54,9 +54,9 @@ class _Widths(dict[str, int]):
 
     def __missing__(self, char: str) -> int:
         code = ord(char)
-        if unicodedata.category(char) in _MARKS or _within(code, _JOINED_JAMO):
+        if unicodedata.category(char) in _MARK_CATEGORIES or _within(code, _JOINED_JAMO):
             width = 0
-        elif unicodedata.east_asian_width(char) in "WF" or _within(code, _WIDENED):
+        elif unicodedata.east_asian_width(char) in "WF" or _within(code, _WIDENED_RANGES):
             width = 2
         else:
             width = 1
@@ -64,8 +64,8 @@ class _Widths(dict[str, int]):
         return width
 
 
-_STAND_INS = _StandIns(_PICTURES)
-_WIDTHS = _Widths()
+_STAND_INS = _StandIns(_CONTROL_PICTURES)
+_CELL_WIDTHS = _Widths()
 
 
 def visible(text: str) -> str:
@@ -79,17 +79,17 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     shown = text.translate(_STAND_INS)
-    return "◌" + shown if shown and not _WIDTHS[shown[0]] else shown
+    return "◌" + shown if shown and not _CELL_WIDTHS[shown[0]] else shown
 
 
 def cell_width(text: str) -> int:
     """Terminal cells that `text` takes once it went through `visible`."""
-    return len(text) if text.isascii() else sum(map(_WIDTHS.__getitem__, text))
+    return len(text) if text.isascii() else sum(map(_CELL_WIDTHS.__getitem__, text))
 
 
 def cell_widths(text: str) -> Iterator[int]:
     """The cells of each character: 0 for one that is drawn onto the character before it."""
-    return map(_WIDTHS.__getitem__, text)
+    return map(_CELL_WIDTHS.__getitem__, text)
 
 
 def clip(text: str, width: int) -> str:
@@ -100,7 +100,7 @@ def clip(text: str, width: int) -> str:
         return text
     used = kept = 0
     for index, char in enumerate(text):
-        used += _WIDTHS[char]
+        used += _CELL_WIDTHS[char]
         if used > width:
             return text[:kept] + ELLIPSIS
         if used < width:
@@ -125,3 +125,22 @@ def centred(text: str, width: int, height: int) -> list[str]:
 def _middle(line: str, width: int) -> str:
     spare = width - cell_width(line)
     return " " * (spare // 2) + line + " " * (spare - spare // 2)
+
+
+MAX_LISTED_NAMES = 5
+
+
+def plural(number: object, noun: str) -> str:
+    """Return a number with its noun, such as "1 step" or "3 steps"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many more it has."""
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    return ", ".join(names[:MAX_LISTED_NAMES]) + more
+
+
+def sample_label(index: int | None, occurrence: int) -> str:
+    """Return a sample's index, "?" without one, and ".K" for the K-th occurrence of a repeated index."""
+    return f"{'?' if index is None else index}" + (f".{occurrence}" if occurrence else "")

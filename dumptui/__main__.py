@@ -1,5 +1,5 @@
 import sys
 
-from dumptui.tui.cli import main
+from dumptui.tui.cli.main import main
 
 sys.exit(main())

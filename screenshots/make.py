@@ -10,9 +10,9 @@ from pathlib import Path
 import resvg_py
 from textual.pilot import Pilot
 
-from dumptui.core.demo import write_demo
-from dumptui.core.run import Run
-from dumptui.tui.app import DumpTui
+from dumptui.core.demo.write_demo import write_demo
+from dumptui.core.run.run import Run
+from dumptui.tui.app.app import DumpTui
 
 HERE = Path(__file__).parent
 NOW = 1_790_000_000.0  # one moment for every run of this script, so that the pictures change only with the screen

@@ -12,24 +12,24 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core import tables
-from dumptui.core.distribution import Distribution
-from dumptui.core.record import Record
+from dumptui.core.step.distribution import Distribution
+from dumptui.core.tables import steps
+from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.text import visible
-from dumptui.tui import columns
-from dumptui.tui.alarms import sample_cells
-from dumptui.tui.answers import Loaded, Packed
-from dumptui.tui.arrangement import Arrangement
-from dumptui.tui.columns import Field
-from dumptui.tui.packed import cp_text, left_out_text, micro_text, shards_text, summary
-from dumptui.tui.panes.samples import SampleChosen, SampleMoved, sample_records, sample_style
-from dumptui.tui.sheets import Sheet, table_sheet
-from dumptui.tui.widgets.bars import Bars
+from dumptui.core.types import Record
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.columns import Field
+from dumptui.tui.presentation.packing import cp_text, left_out_text, micro_text, shards_text, summary
+from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved, sample_records, sample_style
+from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.reading.messages import BatchAnalysed, StepLoaded
+from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.plot.histogram import Bars
+from dumptui.tui.widgets.table.table import Table
 
-FIRST = "advantages"  # the column to look at first
-PACKING = ("#packing-shards", "#packing-micro", "#packing-left-out")
+FIRST_COLUMN = "advantages"  # the column to look at first
+PACKING_WIDGETS = ("#packing-shards", "#packing-micro", "#packing-left-out")
 
 
 class BatchPane(Vertical):
@@ -42,31 +42,32 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
 - A file's **dp** counts data-parallel shards. Files of one shard hold the same samples on other tensor, pipeline and
   context-parallel ranks.
-- **tokens** are prompt and response tokens of a shard's samples. Data-parallel ranks wait for the one with most, so
-  what it has above the mean is time lost; with several optimizer steps that of the worst is told as well.
-- **mb** of a sample is its micro-batch in its shard, **opt** the optimizer step where there are several, both counted
-  from 0 as ranks are; `-` where the dump doesn't say.
-- **left out** are the samples that nothing was learnt from, with what the dump says of them.
-- The **columns** are over all unmasked tokens of the step; the bars show how the values of the one under the cursor are
-  distributed, from their 0.5 to their 99.5 percentile, what is beyond them in the outermost bars.
-- **raw** is the trainer's reward of a sample, **norm** the same after group normalisation.
-- **s** sorts the samples by a column, here and in the Rollout pane (with **space**, behind the columns chosen before),
-  **S** turns the order round; a click on a column's label does both.
-- **v** shows the columns large. **enter** on a sample opens its tokens; **tab** goes between the tables; **escape**
-  goes back.
+- **tokens** are prompt and response tokens of a shard's samples. Data-parallel ranks wait for the one with the most
+  tokens: **max/mean** is how much larger that one is than the mean. With several optimizer steps, the worst step's
+  is shown as well.
+- **mb** is a sample's micro-batch within its shard, **opt** its optimizer step where there are several; both count
+  from 0. `-` means that the dump has no such record.
+- **not trained** lists the samples that the trainer did not learn from, with the reason if the dump has it.
+- The **columns** table has the statistics of each per-token column over all unmasked tokens of the step. The bars show
+  how the column under the cursor is distributed, from its 0.5 to its 99.5 percentile; the outermost bars hold the rest.
+- **raw** is the trainer's reward of a sample, **norm** that reward after group normalisation.
+- **s** sorts the samples by a column, here and in the Rollout pane (**space** adds it as a secondary key); **S**
+  reverses the order. A click on a column's label sorts by it, a second click reverses.
+- **v** enlarges the columns table. **enter** on a sample opens its tokens; **tab** switches between the tables;
+  **escape** goes back.
 """
 
     BINDINGS = [
         Binding("s", "sort", "Sort", id="batch.sort"),
         Binding("S", "reverse", "Reverse", show=False, id="batch.reverse"),
-        Binding("v", "columns", "Columns", id="batch.columns", tooltip="The per-token columns large, or all again"),
+        Binding("v", "columns", "Columns", id="batch.columns", tooltip="Enlarge the per-token columns, and back"),
     ]
 
     @dataclass
     class PackingWanted(Message):
         """Somebody looks at the packing of a step."""
 
-        loaded: Loaded
+        loaded: StepLoaded
 
     @dataclass
     class SortWanted(Message):
@@ -86,21 +87,21 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self.trained: list[int] = []
         self.samples: list[Record] = []
         self.columns: list[Distribution] = []
-        self._column = FIRST
-        self._loaded: Loaded | None = None
-        self._asked: Loaded | None = None
+        self._column = FIRST_COLUMN
+        self._loaded: StepLoaded | None = None
+        self._asked: StepLoaded | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="batch-title")
         yield Table(id="files", empty="reading the step")
         yield Line(id="file-detail")
-        for name in PACKING:
+        for name in PACKING_WIDGETS:
             yield Line(id=name[1:])
         yield Table(id="batch-columns", empty="reading the step")
         yield Bars(id="batch-bars")
         yield Table(id="batch-samples", empty="reading the step")
 
-    def show_step(self, loaded: Loaded, arrangement: Arrangement, *, again: bool = False) -> None:
+    def show_step(self, loaded: StepLoaded, arrangement: Arrangement, *, again: bool = False) -> None:
         """The samples that were trained stand in the order that those of the step have elsewhere."""
         self.files = [
             {
@@ -108,7 +109,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
                 "cp": cp_text(row),
                 "status": row["state"] if row["reason"] is None else f"{row['state']}: {row['reason']}",
             }
-            for row in tables.batch(loaded.step)
+            for row in steps.batch(loaded.step)
         ]
         self.samples = sample_records(loaded)
         self.query_one("#batch-title", Line).say(summary(loaded.step))
@@ -126,8 +127,8 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         self._show_file(files.cursor)
         self._loaded = loaded
         if not again:
-            self._show_columns([], "working out the columns")
-            for name in PACKING:
+            self._show_columns([], "computing the columns")
+            for name in PACKING_WIDGETS:
                 self.query_one(name, Line).say("")
         if self.display:
             self._want_packing()
@@ -153,12 +154,12 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             self._asked = self._loaded
             self.post_message(self.PackingWanted(self._loaded))
 
-    def show_packed(self, packed: Packed) -> None:
+    def show_packed(self, packed: BatchAnalysed) -> None:
         if self._loaded is None or packed.step is not self._loaded.step:
             return
         if not self._loaded.key.evaluation:
             told = shards_text(packed.loads), micro_text(packed.loads), left_out_text(packed.left_out, self.samples)
-            for name, text in zip(PACKING, told, strict=True):
+            for name, text in zip(PACKING_WIDGETS, told, strict=True):
                 self.query_one(name, Line).say(text)
         self._show_columns(packed.columns, "the step has no per-token columns")
 
@@ -243,7 +244,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         if samples.has_focus:
             rows = [self._loaded.samples[at] for at in self.trained]
             return table_sheet("samples", self._loaded.key, rows, samples.cursor)
-        return table_sheet("batch", self._loaded.key, tables.batch(self._loaded.step), files.cursor)
+        return table_sheet("batch", self._loaded.key, steps.batch(self._loaded.step), files.cursor)
 
     @on(Table.Selected, "#batch-samples")
     def _sample_selected(self, event: Table.Selected) -> None:

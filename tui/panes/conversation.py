@@ -11,10 +11,10 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.text import visible
-from dumptui.tui import columns
-from dumptui.tui.talk import Talk
-from dumptui.tui.widgets.blocks import Blocks
+from dumptui.core.text import sample_label, visible
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.conversation import ConversationView
+from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.line import Line
 
 
@@ -24,20 +24,20 @@ class ConversationPane(Vertical):
     HELP = """\
 # Conversation
 
-The messages of one sample: from the run's trajectory file, else from the sample's metadata, else its prompt and its
-response, split by their chat template, or where the loss mask changes. The first line says so where it is not the
-recorded conversation; the delimiters of a template stand muted behind the title and under the text. A turn of the
-model that is `masked` was not trained on.
+The messages of one sample. They come from the run's trajectory file, else from the sample's metadata, else from its
+prompt and response, split by their chat template or where the loss mask changes. The first line says so if they are not
+a recorded conversation; a template's delimiters are shown muted after the title and below the text. A model turn
+marked `masked` was not trained on.
 
-- **j k** or the arrows go from message to message, **g** and **G** to the first and last; page keys scroll.
-- **space** unfolds a message, then all of its long parts, then folds it; **l h** unfold and fold; **z** unfolds
-  everything, and back. A click on a title folds, a click on `… more lines` unfolds.
-- **t** or **enter** opens the tokens of the message; **c** in the Tokens pane comes back to the message of a token.
+- **j k** or the arrows move between messages, **g** and **G** go to the first and last; page keys scroll.
+- **space** unfolds a message, then all of its long parts, then folds it; **l h** unfold and fold; **z** unfolds all
+  messages, or folds them again. A click on a title folds, a click on `… more lines` unfolds.
+- **t** or **enter** opens the tokens of the message; **c** in the Tokens pane goes to the message of a token.
 - **%** goes from a tool call to its result, and back.
-- **/** searches for a text, folded or not; **;** and **,** go to the next hit and the one before.
+- **/** searches for a text, also in folded parts; **;** and **,** go to the next and the previous match.
 - **M** shows the text of the message as Markdown, and back.
-- **n p** open the next and previous sample, **N P** the next and previous of the prompt group. **i** tells everything
-  that is dumped of the sample.
+- **n p** open the next and previous sample, **N P** the next and previous of the prompt group. **i** shows all dumped
+  fields of the sample.
 """
     BINDINGS = [
         Binding("t,enter", "tokens", "Tokens", id="conversation.tokens"),
@@ -61,7 +61,7 @@ model that is `masked` was not trained on.
 
     def __init__(self) -> None:
         super().__init__(id="conversation")
-        self.talk: Talk | None = None
+        self.talk: ConversationView | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="talk-title")
@@ -85,7 +85,7 @@ model that is `masked` was not trained on.
         self.blocks.show(())
         self.query_one("#talk-title", Line).say("")
 
-    def show_talk(self, talk: Talk, place: str, token: int | None = None) -> None:
+    def show_talk(self, talk: ConversationView, place: str, token: int | None = None) -> None:
         """`place` says where the sample stands. The message of `token` is shown; one that was open keeps its place."""
         before = self.talk
         same = before is not None and (before.key, before.position) == (talk.key, talk.position)
@@ -103,7 +103,7 @@ model that is `masked` was not trained on.
         if found is not None:
             self.blocks.go_to(found.position)
         elif self.talk.conversation.messages:
-            self.notify(f"which message token #{token} belongs to can't be told")
+            self.notify(f"the message of token #{token} is unknown")
 
     # Keys ------------------------------------------------------------------------------------------------------
 
@@ -112,18 +112,18 @@ model that is `masked` was not trained on.
             return
         message = self.talk.conversation.messages[self.blocks.current]
         if message.where is None:
-            self.notify("where this message is among the tokens can't be told: its text is not found in theirs")
+            self.notify("the tokens of this message are unknown: its text was not found in theirs")
         else:
             self.post_message(self.TokensWanted(self.talk.position, message.where.start))
             if message.where.how == "prompt":
-                self.notify("the message is somewhere in the prompt")
+                self.notify("the message is somewhere in the prompt; its exact tokens are unknown")
 
     def action_partner(self) -> None:
         if self.talk is None or not self.talk.conversation.messages:
             return
         partner = self.talk.conversation.partner(self.blocks.current)
         if partner is None:
-            self.notify("no tool call or result belongs to this message")
+            self.notify("this message has no matching tool call or result")
         else:
             self.blocks.go_to(partner)
 
@@ -140,11 +140,9 @@ model that is `masked` was not trained on.
         event.stop()
 
 
-def title(talk: Talk, place: str) -> Text:
+def title(talk: ConversationView, place: str) -> Text:
     sample, messages = talk.sample, talk.conversation.messages
-    text = Text().append(f"sample {'?' if sample.index is None else sample.index}", "bold")
-    if sample.occurrence:
-        text.append(f".{sample.occurrence}")
+    text = Text().append(f"sample {sample_label(sample.index, sample.occurrence)}", "bold")
     calls = sum(part.kind == "call" for message in messages for part in message.parts)
     facts = [
         place,

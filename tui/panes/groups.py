@@ -8,20 +8,26 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
-from dumptui.core.groups import Group
-from dumptui.core.record import Record
-from dumptui.core.text import visible
-from dumptui.tui import columns
-from dumptui.tui.alarms import sample_cells
-from dumptui.tui.answers import Loaded
-from dumptui.tui.arrangement import Arrangement
-from dumptui.tui.dialog import ChooseMore
-from dumptui.tui.group_words import facts, group_cells, group_label, group_record, title
-from dumptui.tui.panes.samples import SampleChosen, SampleMoved, count, prompt_text, sample_records, sample_style
-from dumptui.tui.sheets import Sheet, table_sheet
+from dumptui.core.tables.alarms import sample_cells
+from dumptui.core.tables.group_members import Group
+from dumptui.core.text import plural, visible
+from dumptui.core.types import Record
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.groups import facts, group_cells, group_label, group_record, title
+from dumptui.tui.presentation.sample_rows import (
+    SampleChosen,
+    SampleMoved,
+    prompt_text,
+    sample_records,
+    sample_style,
+)
+from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.reading.messages import StepLoaded
+from dumptui.tui.session.sample_order import Arrangement
+from dumptui.tui.widgets.dialogs.choices import ChooseMore
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.strip import finite_range
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.reward_strip import finite_range
+from dumptui.tui.widgets.table.table import Table
 
 
 class GroupsPane(Horizontal):
@@ -30,21 +36,22 @@ class GroupsPane(Horizontal):
     HELP = """\
 # Groups
 
-The prompt groups of the step, each with the rewards of its members from best to worst, and the members of the group
+The prompt groups of the step, each with the rewards of its samples from best to worst, and the samples of the group
 under the cursor.
 
-- **enter** goes from a group to its members, from a member to its tokens; **escape** goes back.
-- **b**, **w** and **m** open the tokens of the group's best, worst and median member (of two in the middle the better).
-- **d** shows the sample beside another one, the group's best or worst or any member.
-- **s** sorts by a column (with **space**, behind the columns chosen before), **S** turns the order round; a click on a
-  column's label does both.
+- **enter** goes from a group to its samples, from a sample to its tokens; **escape** goes back.
+- **b**, **w** and **m** open the tokens of the group's best, worst and median sample (the better of two medians).
+- **d** shows the sample beside another one: the group's best, worst, or any other sample.
+- **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
+  sorts by it, a second click reverses.
 
-Rewards that only tell right from wrong (0 and 1, or -1 and 1, in the whole step) are shown as `+` and `-`, `?` is a
-member without one; a reward above 0 is a success. Others are values, or bars over the range of the step.
-**zero-std**: all rewards are equal, nothing to learn from; **single**: one reward, nothing to compare it with;
-**unknown**: no reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n members with
-a reward of which c succeed; in the table k is n. `~` says that members without a reward are left out. A sample that was
-not trained counts with its own reward, where the trainer's raw rewards are the samples' own.
+Binary rewards (only 0 and 1, or only -1 and 1, in the whole step) are shown as `+` and `-`; a reward above 0 is a
+success, `?` is a sample without a reward. Other rewards are shown as values, or as bars over the range of the step.
+**zero-std**: all rewards are equal, so no sample has an advantage; **single**: only one reward, so there is nothing to
+compare; **unknown**: no reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n
+attempts with a reward, c of them successes; in the table k is n. The samples of one execution are one attempt, with
+their mean reward. `~` means that samples without a reward are not counted. A sample without train data counts with its
+own reward, if the trainer's raw rewards equal the samples'.
 """
     BINDINGS = [
         Binding("s", "sort", "Sort", id="groups.sort"),
@@ -60,7 +67,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         self.samples: list[Record] = []
         self.order: list[int] = []
         self._records: list[Record] = []
-        self._loaded: Loaded | None = None
+        self._loaded: StepLoaded | None = None
         self._unseen = self._again = False
         self._arrangement = Arrangement()
 
@@ -79,7 +86,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
 
     # The step --------------------------------------------------------------------------------------------------
 
-    def show_step(self, loaded: Loaded, *, again: bool = False) -> None:
+    def show_step(self, loaded: StepLoaded, *, again: bool = False) -> None:
         self._loaded, self.groups = loaded, loaded.ranked
         self._unseen, self._again = True, again
         if self.display:
@@ -149,7 +156,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
         self.query_one("#group-facts", Line).say(facts(group, prompt))
         named = Text().append(f"group {group_label(group.row)}", "bold")
         self.query_one("#members-title", Line).say(
-            named.append(f" · {count(len(group.members), 'member')}, best first")
+            named.append(f" · {plural(len(group.members), 'sample')}, best first")
         )
 
     @on(Table.Highlighted, "#group-rows")
@@ -220,7 +227,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
     def action_open(self, which: str) -> None:
         position = getattr(self.group, which) if self.group is not None else None
         if position is None:
-            return self.notify("no member of the group has a reward", markup=False)
+            return self.notify("no sample of the group has a reward", markup=False)
         self.post_message(SampleChosen(position))
 
     @on(Table.HeaderClicked, "#group-rows")
@@ -240,7 +247,7 @@ not trained counts with its own reward, where the trainer's raw rewards are the 
     def action_sort(self) -> None:
         choices = [(field.key, f"{field.label:<8}  {field.tip}") for field in self._fields() if field.key != "strip"]
         sort = self._arrangement.sort
-        title = "sort the groups by" + " (space: then by)" * bool(sort)
+        title = "sort the groups by" + " (space: add as secondary key)" * bool(sort)
         dialog = ChooseMore(title, choices, sort[0][0] if sort else None)
         self.app.push_screen(dialog, lambda key: self._sort_by(key, dialog.more))
 

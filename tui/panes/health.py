@@ -11,17 +11,16 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
-from dumptui.core.record import Record
-from dumptui.core.run import StepKey
-from dumptui.core.text import visible
-from dumptui.tui import columns
-from dumptui.tui.panes.samples import count
-from dumptui.tui.sheets import Sheet, table_sheet
+from dumptui.core.run.run import StepKey
+from dumptui.core.text import plural, visible
+from dumptui.core.types import Record
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.sheets import Sheet, table_sheet
 from dumptui.tui.widgets.line import Line
-from dumptui.tui.widgets.table import Table
+from dumptui.tui.widgets.table.table import Table
 
-NOUNS = {"error": "error", "warning": "warning", "info": "note"}
-STYLES = {"error": "bad", "warning": "warn", "info": "dim"}
+LEVEL_NOUNS = {"error": "error", "warning": "warning", "info": "note"}
+LEVEL_STYLES = {"error": "bad", "warning": "warn", "info": "dim"}
 
 
 class HealthPane(Vertical):
@@ -30,14 +29,14 @@ class HealthPane(Vertical):
     HELP = """\
 # Health
 
-What is missing, partial, unreadable or contradictory in the whole run, and what was inferred; found step by step.
-While a run is followed, steps that change are looked at again.
+What is missing, partial, unreadable or contradictory in the whole run, and what was inferred. The list grows step by
+step while the run is read; while a run is followed, steps that change are checked again.
 
 - **error**: something is unreadable, missing or contradictory; **warning**: something covers only a part;
-  **info**: what is worth knowing, such as the parallel layout and files with foreign names.
-- **enter** goes to the step; **r** looks again; **escape** goes back.
+  **info**: worth knowing, such as the parallel layout and unrecognised files.
+- **enter** opens the step; **r** refreshes the list; **escape** goes back.
 """
-    BINDINGS = [Binding("r", "again", "Look again", id="health.again")]
+    BINDINGS = [Binding("r", "again", "Refresh", id="health.again")]
 
     class Wanted(Message):
         """The run is to be looked through."""
@@ -55,7 +54,7 @@ While a run is followed, steps that change are looked at again.
 
     def compose(self) -> ComposeResult:
         yield Line(id="health-title")
-        yield Table(id="findings", empty="looking")
+        yield Table(id="findings", empty="checking")
         yield Line(id="finding")
 
     def enter(self) -> None:
@@ -65,7 +64,7 @@ While a run is followed, steps that change are looked at again.
 
     def action_again(self) -> None:
         self._begun, self.rows = True, []
-        self.query_one(Table).empty = "looking"
+        self.query_one(Table).empty = "checking"
         self._show(done=False)
         self.post_message(self.Wanted())
 
@@ -76,8 +75,8 @@ While a run is followed, steps that change are looked at again.
         here = before[at] if 0 < at < len(before) else None
         self.rows = [*rows] if whole else [*before, *rows]
         if done:
-            table.empty = "nothing is missing, unreadable or contradictory"
-            self.rows.sort(key=lambda row: list(STYLES).index(str(row["level"])))
+            table.empty = "no problems: nothing is missing, unreadable or contradictory"
+            self.rows.sort(key=lambda row: list(LEVEL_STYLES).index(str(row["level"])))
         self._show(done)
         if here is not None and here in self.rows:
             table.cursor = self.rows.index(here)
@@ -88,14 +87,14 @@ While a run is followed, steps that change are looked at again.
 
     def _show(self, done: bool) -> None:
         levels = [str(row["level"]) for row in self.rows]
-        counts = ", ".join(count(levels.count(level), noun) for level, noun in NOUNS.items())
-        title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · looking …"))
+        counts = ", ".join(plural(levels.count(level), noun) for level, noun in LEVEL_NOUNS.items())
+        title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · checking …"))
         self.query_one("#health-title", Line).say(title)
         self.query_one(Table).show(
             [field.column for field in columns.HEALTH],
             len(self.rows),
             lambda at: columns.cells(columns.HEALTH, shown(self.rows[at])),
-            style=lambda at: STYLES.get(str(self.rows[at]["level"])),
+            style=lambda at: LEVEL_STYLES.get(str(self.rows[at]["level"])),
         )
         self._show_finding(self.query_one(Table).cursor)
 

@@ -1,1 +1,1 @@
-"""Widgets that know no dump: each shows the plain values it is given."""
+"""Widgets that know nothing of dumps: each shows the plain values it gets."""

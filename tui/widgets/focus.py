@@ -1,4 +1,4 @@
-"""What has the focus, without being drawn and styled anew for it as by Textual: 4 ms and all lines of the widget."""
+"""Focus handling that neither redraws nor restyles the widget, which takes Textual 4 ms and all of its lines."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from textual import events
 if TYPE_CHECKING:
     from textual.widget import Widget
 else:
-    Widget = object  # Textual looks for the styles of a widget in the first of its bases that is one
+    Widget = object  # Textual takes the styles of a widget from its first base that is a widget
 
-MOVING = "moving about"
+MOVING_KEYS_NAME = "moving"
 
 
 class Focus(Widget):
-    """For a widget that looks the same with the focus and without: no style sheet asks for `:focus` in it."""
+    """A base for widgets that look the same with and without the focus: no style sheet may use `:focus` for them."""
 
-    BINDING_GROUP_TITLE = MOVING
+    BINDING_GROUP_TITLE = MOVING_KEYS_NAME
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """What looks different after all is refreshed here."""
+        pass  # a widget whose look depends on the focus refreshes it here
 
     def _on_focus(self, event: events.Focus) -> None:
         event.prevent_default()

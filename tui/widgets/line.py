@@ -9,43 +9,43 @@ from rich.console import Console
 from rich.text import Text
 from textual.widget import Widget
 
-GAPS = ("  ", " · ")
-"""What stands between two facts."""
-FACT = re.compile(r"\S+(?: (?!·)\S+)*")
-"""Words with one blank between them."""
-SHORT = 24
-"""The most cells of a fact that no line is broken in."""
-HELD = "\ue000"
-"""Stands for a blank that no line is broken at; `visible` lets no dump say it."""
-STUB = 8
-"""Cells, the `…` among them, below which the beginning of a fact says nothing."""
+GAP_TEXTS = ("  ", " · ")
+"""The separators of two facts."""
+FACT_PATTERN = re.compile(r"\S+(?: (?!·)\S+)*")
+"""A fact: words with one blank between them."""
+SHORT_CELLS = 24
+"""Cells of the longest fact that is never broken over two lines."""
+HELD_BLANK = "\ue000"
+"""A blank where no line is broken; `visible` replaces this character in the text of dumps."""
+STUB_CELLS = 8
+"""Cells, including the `…`, below which the beginning of a fact is too short to be useful."""
 
 
 class Line(Widget):
-    """Text in a place that never grows with it: what doesn't fit ends in `…`. Saying the same again writes nothing."""
+    """Text in a widget of fixed size; what doesn't fit ends in `…`. Showing the same text again writes nothing."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS: ClassVar[str] = "Line { height: 1; padding: 0 1; }"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._said = Text()
+        self._content = Text()
 
     def say(self, text: Text | str) -> None:
-        said = Text(text) if isinstance(text, str) else text
-        if said != self._said or said.spans != self._said.spans:
-            self._said = said
+        content = Text(text) if isinstance(text, str) else text
+        if content != self._content or content.spans != self._content.spans:
+            self._content = content
             self.refresh()
 
     def get_content_width(self, container: object, viewport: object) -> int:
-        return self._said.cell_len
+        return self._content.cell_len
 
     def render(self) -> Text:
-        return fitted(self._said, *self.size, self.app.console)
+        return fitted(self._content, *self.size, self.app.console)
 
 
 def fitted(text: Text, width: int, height: int, console: Console) -> Text:
-    """`text` wrapped into `height` lines of `width` cells; the last one ends in `…` where more was to be said."""
+    """Return `text` wrapped into `height` lines of `width` cells; the last line ends in `…` where text is left."""
     if width < 1 or height < 1:
         return Text()
     lines = [without_dots(line) for line in wrapped(text, width, height, console)]
@@ -59,18 +59,20 @@ def fitted(text: Text, width: int, height: int, console: Console) -> Text:
 
 
 def wrapped(text: Text, width: int, height: int, console: Console) -> list[Text]:
-    """Broken between facts; within one only where it is long, as a prompt is, or where there is but one line."""
+    """Return `text` broken between facts; only a long fact, such as a prompt, or a single line is broken inside."""
     held = text.copy()
     if height > 1:
-        held.plain = FACT.sub(lambda fact: fact[0].replace(" ", HELD) if len(fact[0]) <= SHORT else fact[0], text.plain)
+        held.plain = FACT_PATTERN.sub(
+            lambda fact: fact[0].replace(" ", HELD_BLANK) if len(fact[0]) <= SHORT_CELLS else fact[0], text.plain
+        )
     lines = list(held.wrap(console, width))
     for line in lines:
-        line.plain = line.plain.replace(HELD, " ")
+        line.plain = line.plain.replace(HELD_BLANK, " ")
     return lines
 
 
 def without_dots(line: Text) -> Text:
-    """The dot between two facts is not needed where a line ends between them."""
+    """Return a line without the dot between two facts at its start or end."""
     line.rstrip()
     if line.plain.endswith(" ·"):
         line.right_crop(2)
@@ -78,8 +80,8 @@ def without_dots(line: Text) -> Text:
 
 
 def drop_stub(line: Text) -> None:
-    """Take away what little of its last fact a line that ends in `…` has room for."""
-    at, gap = max((line.plain.rfind(gap), gap) for gap in GAPS)
-    if at > 0 and len(line) - at - len(gap) < STUB:
-        line.right_crop(len(line) - at)
+    """Remove the last fact of a line that ends in `…`, if too little of it is left."""
+    start, gap = max((line.plain.rfind(gap), gap) for gap in GAP_TEXTS)
+    if start > 0 and len(line) - start - len(gap) < STUB_CELLS:
+        line.right_crop(len(line) - start)
         line.append(" …")

@@ -1,0 +1,1 @@
+"""Per-token fields: their values over many samples, and statistics of them."""

@@ -1,0 +1,101 @@
+"""Per-token values of several samples end to end, each sample with the state of its field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dumptui.core.arrays import Array, Bools, Ints
+from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
+
+State: TypeAlias = Literal["ok", "partial", "unreadable", "not dumped"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenField:
+    """A per-token field of several samples end to end.
+
+    Sample i of `positions` has values[offsets[i]:offsets[i+1]], one a response token; `known` is False where there is
+    no value (NaN is one).
+    """
+
+    name: str
+    positions: Ints
+    offsets: Ints
+    values: Array
+    known: Bools
+    states: list[State]
+    reasons: list[str | None]
+
+    @property
+    def lengths(self) -> Ints:
+        return self.offsets[1:] - self.offsets[:-1]
+
+    def one(self, at: int) -> tuple[Array, Bools]:
+        cut = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
+        return self.values[cut], self.known[cut]
+
+    def fail(self, at: int, reason: str) -> None:
+        """Take every value of a sample back: what can't be trusted is not shown."""
+        values, known = self.one(at)
+        values[:], known[:] = 0, False
+        self.states[at], self.reasons[at] = "unreadable", reason
+
+    def distrust(self, ats: Ints, reason: str) -> None:
+        """Take back what is there of these samples."""
+        for at in ats.tolist():
+            if self.states[at] in ("ok", "partial"):
+                self.fail(at, reason)
+
+    def keep_common(self, other: TokenField, at: int) -> bool:
+        """Keep of a sample what both know; False where they know different values, or nothing in common."""
+        (mine, known), (theirs, also_known) = self.one(at), other.one(at)
+        both = known & also_known
+        if (known.any() and not both.any()) or not np.array_equal(mine[both], theirs[both], equal_nan=True):
+            return False
+        mine[~both], known[:] = 0, both
+        return True
+
+    @property
+    def ok(self) -> Bools:
+        return np.array([state == "ok" for state in self.states], bool)
+
+
+def empty(name: str, positions: Ints, lengths: Ints, dtype: npt.DTypeLike = np.float32) -> TokenField:
+    """Room for `lengths` response tokens a sample, nothing known yet."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    lengths.cumsum(out=offsets[1:])
+    values, known = np.zeros(offsets[-1], dtype), np.zeros(offsets[-1], bool)
+    count = len(positions)
+    return TokenField(name, positions, offsets, values, known, ["not dumped"] * count, [None] * count)
+
+
+def blank(like: TokenField) -> TokenField:
+    """Room for the same samples."""
+    return empty(like.name, like.positions, like.lengths, like.values.dtype)
+
+
+def ratio(diff: TokenField) -> TokenField:
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.where(diff.known, np.exp(diff.values), np.float32(0))
+    return TokenField("imp_ratio", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
+
+
+def safe_ratio(diff: TokenField) -> TokenField:
+    """The ratio for statistics: of a difference clamped to ±LARGEST_LOG_RATIO, and NaN of one that is not finite."""
+    values = np.clip(diff.values, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+    values[np.isinf(diff.values)] = np.nan
+    clamped = TokenField("lp_diff", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
+    return ratio(clamped)
+
+
+def overlay(out: TokenField, at: Ints, source: TokenField, source_at: Sequence[int] | None = None) -> None:
+    """Copy samples of `source` (all, in order, unless `source_at` says which) over those of `out`."""
+    for to, origin in zip(at, range(len(at)) if source_at is None else source_at, strict=True):
+        values, known = out.one(int(to))
+        values[:], known[:] = source.one(origin)
+        out.states[to], out.reasons[to] = source.states[origin], source.reasons[origin]

@@ -1,0 +1,39 @@
+"""The weight versions of a step's samples, by as little of its files as tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dumptui.core.errors import DumpError
+from dumptui.core.formats.miles.train_file import as_list, read_shard
+from dumptui.core.formats.sample import read_rollout
+from dumptui.core.formats.weight_versions import counters, read_calls
+from dumptui.core.run.run import StepFiles
+from dumptui.core.weight_counter import Versions
+
+
+def train_versions(files: StepFiles) -> Versions | None:
+    """By the first train file that can be read: the samples of a shard are as old as those of the others."""
+    for rank, entry in files.shards:
+        try:
+            shards = read_shard(entry.path, files.key.step, rank)
+        except DumpError:  # Health reports it
+            continue
+        rows = (row for shard in shards for row in as_list(shard.columns.get("weight_versions")) or ())
+        return newest_of([span.version for call in read_calls(row) for span in call.spans] for row in rows)
+    return None
+
+
+def rollout_versions(files: StepFiles) -> Versions | None:
+    if files.rollout is None:
+        return None
+    try:
+        samples = read_rollout(files.rollout.path, files.key.step, files.key.evaluation).samples
+    except DumpError:
+        return None
+    return newest_of(sample.versions for sample in samples)
+
+
+def newest_of(versions: Iterable[Iterable[str]]) -> Versions | None:
+    numbers = [found for one in versions if (found := counters(one))]
+    return Versions(max(map(min, numbers)), max(map(max, numbers))) if numbers else None

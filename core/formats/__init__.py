@@ -1,0 +1,1 @@
+"""Samples and values as the frameworks dump them; a folder for each framework."""

@@ -1,0 +1,1 @@
+"""The files of miles and slime: rollout and train dumps, the parquet mirror, the trajectory file."""

@@ -1,0 +1,71 @@
+"""The columns of a parquet mirror, read by polars. Call these through core/process/isolated_reader.py only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dumptui.core.arrays import Array
+from dumptui.core.errors import DumpError
+from dumptui.core.process.resources import need_polars
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Index(NamedTuple):
+    """What a mirror says of a sample first: Sample.index, null where it has none, and its lengths in tokens."""
+
+    sample_index: int | None
+    response_length: int | None
+    total_length: int | None
+
+
+def read_index(path: Path) -> list[Index]:
+    """Raises DumpError."""
+    need_polars(path)
+    import polars as pl
+
+    return list(map(Index._make, _read(path, dict.fromkeys(Index._fields, pl.Int32())).iter_rows()))
+
+
+def read_lists(path: Path, stretches: list[tuple[int, int]]) -> dict[int, tuple[Array | None, ...]]:
+    """Tokens, loss mask and engine log-probs of the rows in half-open ranges. Raises DumpError."""
+    need_polars(path)
+    import polars as pl
+
+    columns = {
+        "tokens": pl.List(pl.Int32),
+        "loss_mask": pl.List(pl.Int8),
+        "rollout_log_probs": pl.List(pl.Float32),
+    }
+    found: dict[int, tuple[Array | None, ...]] = {}
+    for start, stop in stretches:
+        table = _read(path, columns, start, stop - start)
+        arrays = zip(*(map(_array, column) for column in table), strict=True)
+        found.update(zip(range(start, stop), arrays, strict=True))
+    return found
+
+
+def _array(values: pl.Series | None) -> Array | None:
+    return None if values is None else values.to_numpy()
+
+
+def _read(path: Path, columns: dict[str, Any], start: int = 0, length: int | None = None) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        scan = pl.scan_parquet(path, glob=False).select(list(columns))
+        table = scan.slice(start, length).collect()
+    # A damaged footer makes the parquet reader panic about once in 150 times.
+    except (OSError, MemoryError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise DumpError(path, f"is no readable parquet mirror: {_first_line(error)}") from error
+    wrong = [name for name, dtype in table.schema.items() if dtype != columns[name]]
+    if wrong:
+        raise DumpError(path, f"is no parquet mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}")
+    return table
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return ascii(lines[0])[1:-1][:120] if lines else type(error).__name__

@@ -1,0 +1,314 @@
+"""What a rollout sample is, whatever year and framework dumped it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dumptui.core.arrays import Array, Ints
+from dumptui.core.errors import DumpError, NoDump
+from dumptui.core.formats.values import (
+    Dumped,
+    Numbers,
+    as_cell,
+    as_float,
+    as_int,
+    as_mapping,
+    as_text,
+    floats,
+    integers,
+    other_shape,
+    plain,
+    preview,
+    type_name,
+)
+from dumptui.core.formats.weight_versions import Call, read_calls, version_at
+from dumptui.core.ptfile.file import OnRead, Placeholder, PtFile
+
+__all__ = [
+    "OnRead",
+    "Rollout",
+    "Sample",
+    "datasets",
+    "read_rollout",
+    "read_sample",
+    "read_samples",
+    "reward_value",
+]
+
+# Of loss masks that hold more than 0 and 1, which say what is trained on and not how much.
+WEIGHTED_MASK = "loss_mask holds values other than 0 and 1: what is above 0 counts as 1"
+_SAMPLES_PER_CHECK = 32  # samples: 5 ms of long ones
+
+# What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
+_NAMED_KEYS = frozenset(
+    [
+        "index",
+        "group_index",
+        "rollout_id",
+        "status",
+        "remove_sample",
+        "reward",
+        "label",
+        "prompt",
+        "response",
+        "response_length",
+        "tokens",
+        "loss_mask",
+        "rollout_log_probs",
+        "weight_versions",
+        "spec_info",
+        "prefix_cache_info",
+        "non_generation_time",
+        "metadata",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """One entry of `samples` in a rollout file. Arrays are as dumped, so meant to have length T (`tokens`) or R (per
+    response token), and empty where the dump holds something else than a list of numbers.
+
+    `unscored` are the response tokens for which the engine's list holds no number. `execution` is Sample.rollout_id,
+    which siblings share. `extra` has every key that is not named here; lists of R floats in it are arrays.
+    """
+
+    position: int
+    index: int | None
+    occurrence: int
+    group: int | None
+    execution: int | str | None
+    status: str
+    removed: bool
+    reward: object
+    label: object
+    prompt: object
+    response: str
+    response_length: int
+    tokens: Array
+    loss_mask: Array | None
+    rollout_log_probs: Array | None
+    unscored: Ints
+    calls: tuple[Call, ...]
+    spec_info: Mapping[str, Any]
+    prefix_cache: Mapping[str, Any]
+    non_generation_time: float | None
+    metadata: Mapping[str, Any]
+    extra: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total_length(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def prompt_length(self) -> int:
+        return max(0, len(self.tokens) - self.response_length)
+
+    def note_on(self, name: str) -> str | None:
+        """What is said of a key that holds no list of numbers, and so is empty here."""
+        return next((note for note in self.notes if note.startswith(f"{name} ")), None)
+
+    @property
+    def shown_reward(self) -> object:
+        """The reward as a cell of a table may hold it: numbers, texts and dicts of both, of anything else a preview."""
+        if isinstance(self.reward, Mapping):
+            return {name: as_cell(one) for name, one in self.reward.items()}
+        return as_cell(self.reward)
+
+    @property
+    def versions(self) -> list[str]:
+        """Every weight version in order, one a call where spans are not recorded."""
+        return [span.version for call in self.calls for span in call.spans]
+
+    def version_at(self, position: int) -> str | None:
+        """The version that wrote the token at `position` of the sequence; None where the dump doesn't say."""
+        return version_at(self.calls, position)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rollout:
+    """A rollout file: its samples in file order."""
+
+    path: Path
+    step: int
+    evaluation: bool
+    samples: tuple[Sample, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None = None) -> Rollout:
+    """Read a whole rollout file. Raises DumpError, NoDump when it is whole but no rollout dump."""
+    root = PtFile(path, on_read=on_read).root
+    notes = []
+    if isinstance(root, Mapping):
+        if "format_version" in root:
+            raise NoDump(path, "is a train file of a whole step, not a rollout file; open the run folder")
+        found, metadata = root.get("samples"), as_mapping(root.get("metadata"))
+        if (inside := as_int(root.get("rollout_id"))) not in (None, step):
+            notes.append(f"the name says step {step}, the content says {inside}")
+    else:  # dumps older than the wrapping dict are the bare list
+        found, metadata = root, {}
+    if not isinstance(found, (list, tuple)):
+        raise NoDump(path, "not a rollout dump: it holds no list of samples")
+    samples = []
+    for at, sample in enumerate(read_samples(found)):
+        if on_read is not None and at % _SAMPLES_PER_CHECK == 0:
+            on_read(1, 1)  # all of the file is read: only to be left
+        samples.append(sample)
+    return Rollout(path, step, evaluation, tuple(samples), metadata, tuple(notes))
+
+
+def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:
+    seen: dict[int | None, int] = {}
+    for position, one in enumerate(dumped):
+        fields = as_mapping(one)
+        index = as_int(fields.get("index"))
+        occurrence = seen.get(index, 0)
+        seen[index] = occurrence + 1
+        sample = read_or_note(fields, position, index, occurrence)
+        yield sample if fields else replace(sample, notes=(f"is {type_name(one)}, not a sample",))
+
+
+def read_or_note(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
+    """A sample; where a value of it can't be read at all, one without values that says why."""
+    try:
+        return read_sample(fields, position, index, occurrence)
+    except DumpError:
+        raise
+    except Exception as error:  # whatever an odd value provokes costs its own sample
+        empty = read_sample({"response_length": 0}, position, index, occurrence)
+        return replace(empty, notes=(f"can't be read: {type_name(error)}: {preview(str(error))}",))
+
+
+def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
+    notes: list[str] = []
+    tokens = integers(fields.get("tokens"))
+    if tokens is None and fields.get("tokens") is not None:
+        notes.append("tokens is not a list of integers")
+    tokens = np.empty(0, np.int64) if tokens is None else tokens
+    log_probs = read_floats(fields, "rollout_log_probs", notes)
+    mask = read_floats(fields, "loss_mask", notes)
+    if mask is not None and not len(mask.gaps) and is_weighted(mask.values):
+        notes.append(WEIGHTED_MASK)
+    if index is None and fields.get("index") is not None:
+        notes.append(f"index is no whole number but {type_name(fields['index'])}")
+    held = [len(tokens), *(len(one.values) for one in (mask, log_probs) if one is not None)]
+    length = read_length(fields.get("response_length"), held, notes)
+    return Sample(
+        position=position,
+        index=index,
+        occurrence=occurrence,
+        group=as_int(fields.get("group_index")),
+        execution=read_execution(fields.get("rollout_id")),
+        status=status_text(fields.get("status")),
+        removed=bool(fields.get("remove_sample")),
+        reward=plain(fields.get("reward")),
+        label=fields.get("label"),
+        prompt=fields.get("prompt"),
+        response=as_text(fields.get("response")),
+        response_length=length,
+        tokens=tokens,
+        loss_mask=None if mask is None else (mask.values > 0).view(np.int8),
+        rollout_log_probs=None if log_probs is None else log_probs.values,
+        unscored=np.empty(0, np.int64) if log_probs is None else log_probs.gaps,
+        calls=read_calls(fields.get("weight_versions")),
+        spec_info=as_mapping(fields.get("spec_info")),
+        prefix_cache=as_mapping(fields.get("prefix_cache_info")),
+        non_generation_time=as_float(fields.get("non_generation_time")),
+        metadata=as_mapping(fields.get("metadata")),
+        extra={
+            key: read_extra(value, length)
+            for key, value in fields.items()
+            if key not in _NAMED_KEYS and value is not None
+        },
+        notes=tuple(notes),
+    )
+
+
+def is_weighted(mask: Array) -> bool:
+    if mask.dtype.kind in "iu" and mask.flags.c_contiguous:
+        return bool(mask.view(f"u{mask.itemsize}").max(initial=0) > 1)
+    return bool(np.count_nonzero(mask == 0) + np.count_nonzero(mask == 1) < len(mask))
+
+
+def read_execution(value: object) -> int | str | None:
+    return value if isinstance(value, str) else as_int(value)
+
+
+def read_floats(fields: Mapping[str, Any], name: str, notes: list[str]) -> Numbers | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    found = floats([value] if type(value) is float else value)
+    if found is None:
+        shape = other_shape(value, as_int(fields.get("response_length")))
+        notes.append(f"{name} {shape or 'is not a list of numbers'}")
+        return Numbers(np.empty(0, np.float32), np.empty(0, np.int64))
+    if len(found.gaps):
+        notes.append(f"{name} holds {len(found.gaps)} entries that are not numbers")
+    return found
+
+
+def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
+    """The response length; `held` are the lengths of the token list and of those response lists that are there."""
+    length = as_int(dumped)
+    if length is None:
+        length = max(held[1:], default=0)
+        problem = "is not dumped" if dumped is None else f"is {preview(dumped)!r}, not a whole number"
+        notes.append(f"response_length {problem}; {length} is assumed")
+    elif not 0 <= length <= max(held):
+        notes.append(f"response_length is {length}, but its longest list holds {max(held)}")
+        length = min(max(length, 0), max(held))
+    if length > held[0]:
+        notes.append(f"the response of {length} tokens is longer than the sample's {held[0]} tokens")
+    return length
+
+
+def read_extra(value: object, length: int) -> object:
+    """A list of floats, one a response token, as an array, which is an eighth of its size."""
+    if isinstance(value, Dumped) and not value.shape and length == 1:
+        return value.vector()
+    if isinstance(value, (list, tuple, np.ndarray)) and len(value) == length > 0 and isinstance(value[0], float):
+        found = floats(value)
+        return value if found is None or len(found.gaps) else found.values
+    return value
+
+
+def status_text(value: object) -> str:
+    """The status as text; an enum member that was pickled as an object keeps its value in the arguments of its
+    placeholder.
+    """
+    if isinstance(value, Placeholder) and value.args:
+        value = value.args[0]
+    return as_text(value) or "unknown"
+
+
+def reward_value(reward: object, key: str | None = None) -> float | None:
+    """The number of a reward, chosen by `key` when it is a dict. None when there is no number to take."""
+    if isinstance(reward, Mapping):
+        return as_float(reward.get(key)) if key is not None else None
+    return as_float(reward)
+
+
+# Evaluations ----------------------------------------------------------------------------------------------
+
+
+def datasets(samples: Sequence[Sample]) -> list[int]:
+    """The number of each sample's dataset in an eval file: indices restart with every dataset, so a drop begins the
+    next.
+    """
+    found: list[int] = []
+    number, last = 0, None
+    for sample in samples:
+        if sample.index is not None:
+            number += last is not None and sample.index < last
+            last = sample.index
+        found.append(number)
+    return found

@@ -1,0 +1,260 @@
+"""Values as a dump may hold them, made plain: numbers, texts and flat arrays, whichever type the framework of the
+year gave them.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dumptui.core.arrays import Array, Ints
+from dumptui.core.formats.media import bytes_name
+from dumptui.core.ptfile.file import Array as Inline
+from dumptui.core.ptfile.file import Placeholder, Tensor
+
+# A dumped array: a tensor still in its file, or numbers that stood in the pickle itself.
+Dumped: TypeAlias = Tensor | Inline
+
+COMPLEX_DTYPES = frozenset(("complex64", "complex128"))
+_NO_GAPS: Ints = np.empty(0, np.int64)
+# What is plain as it is: nearly every value that is asked about, and told by its type in a tenth of the time.
+_PLAIN_TYPES = frozenset((bool, int, float, str, type(None)))
+A_TOKEN, BY_NAME = "values a token", "series by name"  # as it is said
+_MAX_EXACT_INT = 2**62  # and a float that is exact
+_MAX_COUNTER_BITS = 64  # of an index or counter; Python refuses to write out a number of more than 4,300 digits
+_MAX_COMPARED_PARTS = 200_000  # of two values, that are compared before they are given up as different
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """A flat array.
+
+    `gaps` are the places where the dump has something that is no number (None, text); the array has NaN or 0 there.
+    """
+
+    values: Array
+    gaps: Ints
+
+
+def floats(value: object) -> Numbers | None:
+    """A dumped list, array or tensor as float32; None when it is no flat list of numbers."""
+    if isinstance(value, Dumped):
+        array = flat(value)
+        return None if array is None else Numbers(array.astype(np.float32, copy=False), _NO_GAPS)
+    if not isinstance(value, (list, tuple, np.ndarray)) or is_nested(value):
+        return None
+    try:
+        if isinstance(value, np.ndarray):
+            return Numbers(np.asarray(value, np.float32), _NO_GAPS) if value.ndim == 1 else None
+        if (mask := _bytes_of(value)) is not None:
+            return Numbers(mask.astype(np.float32), _NO_GAPS)
+        array = np.fromiter(value, np.float32, len(value))
+    except (TypeError, ValueError, OverflowError):
+        return _floats_with_gaps(value)
+    # numpy makes NaN of None, which is no value, and of a text that says so
+    odd = np.isnan(array)
+    if not np.count_nonzero(odd):
+        return Numbers(array, _NO_GAPS)
+    gaps = [at for at in np.flatnonzero(odd) if not isinstance(value[at], float)]
+    return None if len(gaps) == len(array) else Numbers(array, np.array(gaps, np.int64))
+
+
+def _bytes_of(values: Sequence[Any]) -> Array | None:
+    """A list of small whole numbers, as a mask is: in a third of the time, and no gaps to look for."""
+    if not values or type(values[0]) is not int:
+        return None
+    try:
+        return np.frombuffer(bytes(values), np.uint8)
+    except (TypeError, ValueError):
+        return None
+
+
+def _floats_with_gaps(values: Any) -> Numbers | None:
+    read = [as_float(one) for one in values]
+    gaps = [at for at, one in enumerate(read) if one is None]
+    if len(gaps) == len(read):
+        return None
+    return Numbers(np.array([np.nan if one is None else one for one in read], np.float32), np.array(gaps, np.int64))
+
+
+def integers(value: object) -> Array | None:
+    """A dumped list, array or tensor as int64; None when it is no flat list of whole numbers."""
+    if isinstance(value, Dumped):
+        array = flat(value)
+        return None if array is None else _whole(array)
+    if isinstance(value, np.ndarray):
+        return _whole(value)
+    if not isinstance(value, (list, tuple)) or is_nested(value):
+        return None
+    try:
+        # Told the type, numpy is four times as fast, but cuts fractions off: lists are of one kind: the first tells.
+        of_integers = value and type(value[0]) is int
+        array = np.fromiter(value, np.int64, len(value)) if of_integers else np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return _whole(array) if len(array) else np.empty(0, np.int64)
+
+
+def is_nested(values: Sequence[object] | Array) -> bool:
+    """Whether a list holds lists: numpy would go through all of them, and lists in lists may never end."""
+    return len(values) > 0 and isinstance(values[0], (list, tuple, np.ndarray))
+
+
+def _whole(array: Array) -> Array | None:
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        return None
+    if array.dtype.kind == "f" and not (np.floor(array) == np.clip(array, -_MAX_EXACT_INT, _MAX_EXACT_INT)).all():
+        return None
+    return array.astype(np.int64, copy=False)
+
+
+def other_shape(value: object, length: int | None) -> str | None:
+    """How several values a token are dumped in place of one of `length` tokens; None where it is not so."""
+    if isinstance(value, Mapping) and len(value) > 1:
+        return f"holds {len(value)} {BY_NAME}: {', '.join(map(as_text, value))}"
+    if isinstance(value, (Dumped, np.ndarray)):
+        of_tokens = len(value.shape) == 2 and value.shape[0] == length
+        return f"holds {value.shape[1]} {A_TOKEN}" if of_tokens and value.shape[1] > 1 else None
+    if not isinstance(value, (list, tuple)) or len(value) != length or not is_nested(value):
+        return None
+    widths = {len(one) if isinstance(one, (list, tuple, np.ndarray)) else -1 for one in value}
+    width = widths.pop() if len(widths) == 1 else 0
+    return f"holds {width} {A_TOKEN}" if width > 1 else None
+
+
+def is_other_shape(reason: str) -> bool:
+    """Whether a reason says that something is dumped in another shape than one value a token: no damage."""
+    return A_TOKEN in reason or BY_NAME in reason
+
+
+def flat(dumped: Dumped) -> Array | None:
+    """The real numbers of a tensor that has at most one side longer than 1; None of any other."""
+    if dumped.dtype in COMPLEX_DTYPES or sum(side != 1 for side in dumped.shape) > 1:
+        return None
+    return dumped.numpy().reshape(-1)
+
+
+def plain(value: object) -> object:
+    """A reward or counter without its tensor or one-element wrapping; a dict is unwrapped one level deep."""
+    if type(value) in _PLAIN_TYPES:
+        return value
+    if isinstance(value, Dumped):
+        return value.numpy().reshape(-1)[0].item() if value.size == 1 else value
+    if isinstance(value, Mapping):
+        return {as_text(key): one if isinstance(one, Mapping) else plain(one) for key, one in value.items()}
+    return value
+
+
+def as_float(value: object) -> float | None:
+    """A number as a float, None for anything else (also text that looks like one)."""
+    if value is None or type(value) is float:
+        return value
+    value = plain(value)
+    if isinstance(value, (bool, int, float)):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    return None
+
+
+def as_int(value: object) -> int | None:
+    """A whole number as an int; None for anything else, and for what is too large for an index or counter."""
+    if type(value) is not int:
+        value = plain(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int):
+            return None
+    return int(value) if value.bit_length() <= _MAX_COUNTER_BITS else None
+
+
+def as_text(value: object) -> str:
+    """A text as it is, "" of None, a preview of anything that may be long or nested."""
+    return value if isinstance(value, str) else "" if value is None else preview(value)
+
+
+def as_cell(value: object) -> object:
+    """A number, a text or None as it is, a preview of anything else."""
+    return value if value is None or as_float(value) is not None else as_text(value)
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """A dict as it is, the attributes of an object of a class that is not known here, {} of anything else."""
+    if type(value) is dict:  # nearly always; the check for any Mapping costs five times as much
+        return value
+    if isinstance(value, Placeholder):
+        value = value.state
+    return value if isinstance(value, Mapping) else {}
+
+
+def alike(one: object, other: object) -> bool:
+    """Whether two values are equal, arrays and objects of unknown classes within them included.
+
+    Not by recursion, and not for ever: a pickle may hold a list within itself, or a list twice in each of a thousand.
+    """
+    pairs, left = [(one, other)], _MAX_COMPARED_PARTS
+    while pairs:
+        mine, theirs = pairs.pop()
+        if mine is theirs:
+            continue
+        parts, others = parts_of(mine, theirs), parts_of(theirs, mine)
+        left -= len(parts)
+        if left < 0 or len(parts) != len(others) or not (parts or equal_leaves(mine, theirs)):
+            return False
+        pairs += zip(parts, others, strict=True)
+    return True
+
+
+def parts_of(value: object, other: object) -> list[object]:
+    """What to compare of a container, its kind first, a dict in the order of `other`; nothing of a leaf."""
+    if isinstance(value, (list, tuple)):
+        return [list, *value]
+    if isinstance(value, Placeholder):
+        return [value.qualified_name, value.state, value.args, value.items]
+    if not isinstance(value, Mapping):
+        return []
+    keys = other if isinstance(other, Mapping) and other.keys() == value.keys() else value
+    return [dict, *keys, *(value[key] for key in keys)]
+
+
+def equal_leaves(one: object, other: object) -> bool:
+    mine, theirs = (value.numpy() if isinstance(value, Dumped) else value for value in (one, other))
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        return np.array_equal(mine, theirs)
+    return type(mine) is type(theirs) and bool(mine == theirs)
+
+
+def type_name(value: object) -> str:
+    return value.qualified_name if isinstance(value, Placeholder) else type(value).__name__
+
+
+class _Short(reprlib.Repr):
+    def repr_int(self, value: int, level: int) -> str:
+        bits = value.bit_length()
+        return f"<a number of {bits:,} bits>" if bits > 8 * self.maxlong else super().repr_int(value, level)
+
+    def repr_bytes(self, value: bytes, level: int) -> str:
+        return bytes_name(value) if len(value) > self.maxstring else repr(value)
+
+    repr_bytearray = repr_bytes
+
+
+_PREVIEW = _Short()
+_PREVIEW.maxlevel, _PREVIEW.maxlist, _PREVIEW.maxtuple, _PREVIEW.maxdict = 3, 6, 6, 6
+_PREVIEW.maxstring = _PREVIEW.maxother = 120
+
+
+def preview(value: object) -> str:
+    """A line that tells what a value is; of a long one its beginning and its size."""
+    if isinstance(value, np.ndarray):
+        return f"<{value.dtype}{list(value.shape)}>"
+    if isinstance(value, str):
+        return value if len(value) <= _PREVIEW.maxstring else f"{_PREVIEW.repr(value)} ({len(value):,} characters)"
+    if isinstance(value, (list, tuple, Mapping)) and len(value) > _PREVIEW.maxlist:
+        return f"{_PREVIEW.repr(value)} ({len(value):,} entries)"
+    return _PREVIEW.repr(value)

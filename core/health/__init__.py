@@ -1,0 +1,1 @@
+"""What is missing, partial, unreadable or contradictory."""

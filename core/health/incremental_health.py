@@ -1,0 +1,115 @@
+"""What is wrong with a run that grows: kept by step, so that only what changed is looked at again.
+
+The rows are those that core/health/run_health.py gives of the run as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from dumptui.core.health.finding import record_of
+from dumptui.core.health.run_health import StepRow, listing_findings, new_rows, step_rows, stream_problems
+from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepFiles, StepKey
+from dumptui.core.step.ranks import Ranks, missing_ranks
+from dumptui.core.types import Record
+
+TIME_SHARE = 20  # telemetry is read whole to find what is wrong with it: at most this part of the time
+
+
+class Checked(NamedTuple):
+    """What was found of a step with the ranks that it was `missing`; `until` is when it has to be looked at again."""
+
+    missing: Ranks
+    rows: list[StepRow]
+    until: float
+
+
+class Checkup:
+    def __init__(self, root: Path, pause: Callable[[], object], now: Callable[[], float] = time.time) -> None:
+        """`pause` is called some ten times a second; a part that it leaves by raising can be called again."""
+        self._root = root
+        self._pause = pause
+        self._now = now
+        self._run: Run | None = None
+        self._missing: dict[StepKey, Ranks] = {}
+        self._steps: dict[StepKey, Checked] = {}
+        self._forgotten: set[StepKey] = set()
+        self._due = -math.inf  # when something has to be looked at again though the run is the same
+        self._listed: list[Record] = []
+        self._streams: list[Record] = []
+        self._streams_changed = True
+        self._streams_due = -math.inf
+
+    def forget(self, keys: Iterable[StepKey], streams: bool) -> None:
+        """Files of these steps changed or can be read now, or telemetry came: the next parts look at them again."""
+        self._forgotten.update(keys)
+        self._streams_changed |= streams
+
+    def parts(self, run: Run) -> list[Callable[[], list[Record]]]:
+        """What is to be called, one after the other, until `rows` are those of this run; each gives what it found."""
+        now = self._now()
+        parts: list[Callable[[], list[Record]]] = []
+        if run is not self._run or now >= self._due or self._forgotten:
+            parts = self._parts_of_steps(run, now)
+        if self._streams_changed and now >= self._streams_due:
+            parts.append(self._look_at_streams)
+        return parts
+
+    def rows(self) -> list[Record]:
+        seen: set[str] = set()
+        steps = [] if self._run is None else [self._steps[key] for key in self._run.steps if key in self._steps]
+        return [*self._listed, *(row for step in steps for row in new_rows(step.rows, seen)), *self._streams]
+
+    def _parts_of_steps(self, run: Run, now: float) -> list[Callable[[], list[Record]]]:
+        if run is not self._run:
+            self._run, self._missing = run, missing_ranks(run)
+            self._steps = {key: checked for key, checked in self._steps.items() if key in run.steps}
+        known, seen = self._steps.keys() - self._forgotten, set[str]()
+        self._forgotten.clear()
+        stale = [files for files in run.steps.values() if files.key not in known or self._is_stale(files, now)]
+        young = [until(files, now) for key, files in run.steps.items() if key in self._missing]
+        self._due = min([*young, *(checked.until for checked in self._steps.values())], default=math.inf)
+        return [partial(self._look_at_listing, run), *(partial(self._look_at_step, files, seen) for files in stale)]
+
+    def _is_stale(self, files: StepFiles, now: float) -> bool:
+        checked = self._steps[files.key]
+        return now >= checked.until or checked.missing != self._missing_of(files)
+
+    def _missing_of(self, files: StepFiles) -> Ranks:
+        return self._missing.get(files.key, frozenset())
+
+    # The parts ------------------------------------------------------------------------------------------------------
+
+    def _look_at_listing(self, run: Run) -> list[Record]:
+        self._listed = [record_of(self._root, finding) for finding in listing_findings(run, self._missing)]
+        return self._listed
+
+    def _look_at_step(self, files: StepFiles, seen: set[str]) -> list[Record]:
+        began = self._now()
+        rows = step_rows(self._root, files, self._missing_of(files), self._pause)
+        # Of a file that is older by then, more is said: a line that is cut, or a shard that is missing for good.
+        waits = files.trajectory is not None or any(not once for _, once in rows)
+        checked = Checked(self._missing_of(files), rows, until(files, began) if waits else math.inf)
+        self._steps[files.key] = checked
+        self._due = min(self._due, checked.until)
+        return new_rows(rows, seen)
+
+    def _look_at_streams(self) -> list[Record]:
+        began = self._now()
+        self._streams_changed = False
+        self._streams = stream_problems(self._root)
+        self._streams_due = self._now() + TIME_SHARE * (self._now() - began)
+        return self._streams
+
+
+def until(files: StepFiles, now: float) -> float:
+    """When the next file of a step is no longer young, which a step is read differently for."""
+    return min(
+        (e.mtime + YOUNG_SECONDS for e in files.entries() if -CLOCK_SKEW_SECONDS <= now - e.mtime < YOUNG_SECONDS),
+        default=math.inf,
+    )

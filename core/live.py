@@ -1,0 +1,200 @@
+"""A run that grows, looked at again and again: the one place that lists, reads and remembers, under the one lock.
+
+Listing, stat, offset, read, parse and append are a single transaction, whoever asks: two readers that start from one
+stale offset would append the same records twice. The screen never takes this lock; its one reader thread calls in here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from dumptui.core.errors import BeingWritten, DumpError, NoDump, unexpected
+from dumptui.core.formats.sample import OnRead
+from dumptui.core.run.polling import Folders
+from dumptui.core.run.run import Entry, Run, StepKey, list_names
+from dumptui.core.step.step import Step, load
+from dumptui.core.telemetry.telemetry import Telemetry
+
+T = TypeVar("T")
+
+# Seconds between two tries to read what the file system refused for another reason than a lack of permission.
+RETRY_SECONDS = 30.0
+# A file that can't be read is being written while it changes, and for this long after it last did, by our own clock.
+PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PollResult:
+    """What one look found.
+
+    `changed` are the steps whose files are new, other ones than at the look before, or can be read by now; `waiting`
+    those that were being written when they were last tried, `gone` have no files any more. `streams` names the
+    telemetry that has grown.
+    `problem` is why a folder can't be seen: what was known of it stands.
+    """
+
+    run: Run
+    changed: tuple[StepKey, ...] = ()
+    waiting: tuple[StepKey, ...] = ()
+    gone: tuple[StepKey, ...] = ()
+    streams: frozenset[str] = frozenset()
+    problem: DumpError | None = None
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.changed or self.waiting or self.gone or self.streams or self.problem)
+
+
+class Refusal(NamedTuple):
+    """The files of a step that the file system refused, and how they could be reached then."""
+
+    files: dict[str, object]
+    due: float
+
+    def differs(self) -> bool:
+        return any(access_of(path) != before for path, before in self.files.items())
+
+
+def access_of(path: str | Path) -> object:
+    """Changes with the permissions of a file and of the folders above it."""
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        return error.errno
+    return found.st_mode, found.st_ctime_ns, os.access(path, os.R_OK)
+
+
+class Follow:
+    """Every method may be called from any thread, and takes the lock for as long as it reads."""
+
+    def __init__(self, root: str | Path, now: Callable[[], float] = time.monotonic, *, run: Run | None = None) -> None:
+        """`run` is a listing of the folder that is known already: only what differs from it is new."""
+        self._lock = threading.Lock()
+        self._now = now
+        self._run = Run(Path(root))
+        self._folders = Folders(now)
+        self._names: set[str] = set()
+        self._listed: Run | None = None
+        self._newest = self._newest_record = 0.0
+        self._seen: dict[StepKey, tuple[Entry, ...]] = {}
+        self._changed_at: dict[StepKey, float] = {}
+        self._grown: set[StepKey] = set()
+        self._unfinished: set[StepKey] = set()
+        self._refused: dict[StepKey, Refusal] = {}
+        self._telemetry = Telemetry(root)
+        if run is not None:
+            self._compare(run)
+            self._run = run
+
+    def look(self) -> PollResult:
+        """List the run and its streams again. Never raises for what a run may do to its folder."""
+        with self._lock:
+            streams, problem = self._poll()
+            try:
+                run = self._list()
+            except DumpError as error:
+                return PollResult(self._run, streams=streams, problem=error)
+            changed, gone = self._compare(run) if run is not self._run else ((), ())
+            changed = (*changed, *self._healed(run, frozenset(changed)))
+            self._run = run
+            waiting = tuple(key for key in sorted(self._unfinished) if key not in changed)
+            return PollResult(run, changed, waiting, gone, streams, self._folders.problem or problem)
+
+    def _poll(self) -> tuple[frozenset[str], DumpError | None]:
+        """Of telemetry that nobody thought of, nothing is followed but the steps, and that is told."""
+        try:
+            streams = frozenset(self._telemetry.poll())
+            self._newest_record = self._telemetry.newest() or 0.0
+            return streams, None
+        except Exception as error:
+            return frozenset(), DumpError(self._run.root / "dashboard", f"can't be followed: {unexpected(error)}")
+
+    def load(self, key: StepKey, on_read: OnRead | None = None) -> Step:
+        """Join a step of the last look.
+
+        A file that can't be read is BeingWritten while the step's files change and PATIENCE seconds longer, then it is
+        what it is. Raises either where it is the one that the samples are in.
+        """
+        with self._lock:
+            files = self._run.steps.get(key)
+            if files is None:
+                raise DumpError(self._run.root, f"{key} no longer exists")
+            self._unfinished.discard(key)
+            try:
+                step = load(files, on_read)
+            except DumpError as error:
+                self._remember_refused(key, [error])
+                raise self._of_its_age(key, error) from error
+            self._remember_refused(key, [*step.broken, *([step.rollout_problem] if step.rollout_problem else [])])
+            step.broken = [self._of_its_age(key, error) for error in step.broken]
+            return step
+
+    def newest(self) -> float:
+        """The time of the newest file or record that a look found, in seconds since the epoch."""
+        with self._lock:
+            return max(self._newest, self._newest_record)
+
+    def with_telemetry(self, ask: Callable[[Telemetry], T]) -> T:
+        """What `ask` makes of the streams; it must not keep them."""
+        with self._lock:
+            return ask(self._telemetry)
+
+    def _list(self) -> Run:
+        """The run as it is, which is the same object as long as it is the same. Raises DumpError."""
+        names = list_names(self._run.root)
+        if self._folders.look() or names != self._names:
+            self._listed = None
+        self._names = names
+        if self._listed is None:
+            self._listed = Run.open(self._run.root, self._folders.list)
+            self._listed.problems = list(self._folders.problems())
+        return self._listed
+
+    def _compare(self, run: Run) -> tuple[tuple[StepKey, ...], tuple[StepKey, ...]]:
+        now = self._now()
+        seen = {key: tuple(files.entries()) for key, files in run.steps.items()}
+        self._newest = max((entry.mtime for entries in seen.values() for entry in entries), default=0.0)
+        changed = tuple(key for key, entries in seen.items() if self._seen.get(key) != entries)
+        if self._seen:
+            self._grown.update(changed)
+        gone = tuple(key for key in self._seen if key not in seen)
+        self._changed_at.update(dict.fromkeys(changed, now))
+        for key in gone:
+            del self._changed_at[key]
+        self._unfinished -= set(gone)
+        self._seen = seen
+        return changed, gone
+
+    def _remember_refused(self, key: StepKey, errors: Iterable[DumpError]) -> None:
+        """What the file system refuses may heal though no file changes: a permission, a server that comes back."""
+        refused = [error for error in errors if isinstance(error.__cause__, OSError)]
+        self._refused.pop(key, None)
+        if refused:
+            denied = all(isinstance(error.__cause__, (PermissionError, FileNotFoundError)) for error in refused)
+            due = math.inf if denied else self._now() + RETRY_SECONDS
+            self._refused[key] = Refusal({error.path: access_of(error.path) for error in refused}, due)
+
+    def _healed(self, run: Run, changed: frozenset[StepKey]) -> list[StepKey]:
+        """The steps in which a file that was refused is worth another try."""
+        now = self._now()
+        healed = [key for key, one in self._refused.items() if now >= one.due or one.differs()]
+        for key in healed:
+            del self._refused[key]
+        return [key for key in healed if key in run.steps and key not in changed]
+
+    def _of_its_age(self, key: StepKey, error: DumpError) -> DumpError:
+        """By our own clock, as file times tell nothing where the writer's is off."""
+        if isinstance(error, NoDump):
+            return error
+        unfinished = isinstance(error, BeingWritten)
+        if self._now() - self._changed_at[key] < PATIENCE_SECONDS and (unfinished or key in self._grown):
+            self._unfinished.add(key)
+            return error if unfinished else BeingWritten(error.path)
+        return DumpError(error.path, "is incomplete and no longer being written") if unfinished else error

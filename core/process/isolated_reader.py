@@ -1,0 +1,141 @@
+"""A process that reads foreign binary formats, and may die of it.
+
+A damaged length in a parquet file makes its reader ask for more memory than there is, and end the process, not raise;
+other damage makes it panic on standard error, over the screen. So one process is kept for such files. It is begun anew,
+not forked: a fork would lack the threads of a polars that is loaded here.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from dumptui.core.errors import DumpError, NotHere
+from dumptui.core.process.memory_limit import memory_ceiling
+
+Answer = TypeVar("Answer")
+
+ANSWER_SECONDS = 30
+"""Until an answer is waited for in vain: a mirror of 30 MB takes 0.2 s."""
+GROWTH_FACTOR, HEADROOM_BYTES = 64, 2 << 30
+"""Bytes that reading a file may take, for each of its own and beside."""
+_SERVE_CODE = "import sys; sys.path[:] = {path!r}; from dumptui.core.process.isolated_reader import serve; serve()"
+
+_lock = threading.Lock()
+_process: subprocess.Popen[bytes] | None = None
+_owner = 0  # the process that began it: a fork must not talk to it as well
+_here = False
+
+
+class Reply(NamedTuple):
+    answer: Any
+    problem: DumpError | None = None
+
+
+def may_die() -> None:
+    """From now on this process is one that may die of what it reads: silently, and what is asked apart is done here."""
+    global _here
+    _here = True
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 2)
+    os.close(silent)
+
+
+def apart(read: Callable[..., Answer], path: str | os.PathLike[str], *args: object) -> Answer:
+    """`read(path, *args)`, a function of a module, in a process that may die.
+
+    Raises its DumpError, one for a file that the process dies of, and NotHere where there can be no such process.
+    """
+    if _here:
+        return guarded(read, path, *args)
+    with _lock:
+        reply = ask(read, path, args)
+    if reply.problem is not None:
+        raise reply.problem
+    return reply.answer  # type: ignore[no-any-return]
+
+
+def guarded(read: Callable[..., Answer], path: str | os.PathLike[str], *args: object) -> Answer:
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        size = 0  # `read` says what is wrong with it
+    with memory_ceiling(GROWTH_FACTOR * size + HEADROOM_BYTES):
+        return read(path, *args)
+
+
+def ask(read: Callable[..., Any], path: str | os.PathLike[str], args: tuple[object, ...]) -> Reply:
+    try:
+        process = begun()
+    except (OSError, MemoryError) as error:
+        return Reply(None, NotHere(path, f"no process can be begun to read it: {error}"))
+    try:
+        return exchange(process, (read, path, args))
+    except TimeoutError:
+        process.kill()
+        process.wait()
+        return Reply(None, NotHere(path, f"it could not be read within {ANSWER_SECONDS} s"))
+    except (EOFError, OSError, pickle.UnpicklingError):
+        process.kill()
+        return Reply(None, death(path, process.wait()))
+
+
+def begun() -> subprocess.Popen[bytes]:
+    """The process, begun anew if there is none. It ends when its input does, so with this one, however that ends."""
+    global _process, _owner
+    if _process is None or _owner != os.getpid() or _process.poll() is not None:
+        _owner = os.getpid()
+        code = _SERVE_CODE.format(path=sys.path)
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        _process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, **streams)  # type: ignore[call-overload]
+    return _process
+
+
+def exchange(process: subprocess.Popen[bytes], question: object) -> Reply:
+    """Raises TimeoutError, and what a process that died provokes."""
+    assert process.stdin is not None and process.stdout is not None
+    pickle.dump(question, process.stdin)
+    process.stdin.flush()
+    wait = select.poll()
+    wait.register(process.stdout, select.POLLIN)
+    if not wait.poll(ANSWER_SECONDS * 1000):
+        raise TimeoutError
+    reply: Reply = pickle.load(process.stdout)
+    return reply
+
+
+def death(path: str | os.PathLike[str], code: int) -> DumpError:
+    """Whose fault it is that the process died: where memory is short, a file that is whole may be too much for it."""
+    if code == -signal.SIGABRT and resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return DumpError(path, "is damaged: the process that read it had to end (SIGABRT)")
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return NotHere(path, f"the process that read it ended ({how}), perhaps for want of memory")
+
+
+def serve() -> None:
+    """What the process does: answer one question after the other."""
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library says on standard output is no answer
+    may_die()
+    while True:
+        try:
+            read, path, args = pickle.load(questions)
+        except EOFError:
+            return
+        pickle.dump(reply_to(read, path, args), answers)
+        answers.flush()
+
+
+def reply_to(read: Callable[..., Any], path: str | os.PathLike[str], args: tuple[object, ...]) -> Reply:
+    try:
+        return Reply(guarded(read, path, *args))
+    except DumpError as error:
+        return Reply(None, error)

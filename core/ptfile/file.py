@@ -1,0 +1,149 @@
+"""One .pt file, read without torch: its structure at once, the values of a tensor when asked."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dumptui.core.errors import DumpError, TooLittleMemory
+from dumptui.core.process.isolated_reader import apart
+from dumptui.core.process.memory_limit import may_grow, memory_ceiling
+from dumptui.core.ptfile.legacy_format import is_legacy, load_with_torch
+from dumptui.core.ptfile.number_lists import cut_number_runs
+from dumptui.core.ptfile.pickle_stream import OnRead, PickleFeed, feed_bytes
+from dumptui.core.ptfile.placeholder import Placeholder
+from dumptui.core.ptfile.snapshot import Snapshot, Stamp, Truncated
+from dumptui.core.ptfile.storages import Storages
+from dumptui.core.ptfile.tensor import Array, Tensor
+from dumptui.core.ptfile.unpickler import Unpickler
+from dumptui.core.ptfile.zip_directory import LOCAL_SIGNATURE, Directory, read_directory
+
+__all__ = ["Array", "OnRead", "Placeholder", "PtFile", "Tensor", "Truncated", "read_all"]
+
+# An honest pickle grows to 30 times its size at most (empty lists of 3 bytes); the rest is for other threads.
+_GROWTH, _HEADROOM = 64, 512 << 20
+_SLACK_BYTES = 32 << 20  # with that much, a pickle that runs out of memory is itself to blame
+_PIECE_BYTES = 1 << 20
+_WORTH_CUTTING = 1 << 20  # below, as much is lost as gained
+_LONGEST_REASON = 120
+
+_BROKEN_PICKLE = (
+    pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError, LookupError, ArithmeticError,
+    BufferError, RecursionError, MemoryError,
+)  # fmt: skip
+
+
+class PtFile:
+    """A file of torch.save, or a bare pickle. `root` is what was saved, with a Tensor for each tensor.
+
+    Raises DumpError; Truncated of it for a file that ends too early. A tensor read after the file has changed
+    raises DumpError too. `on_read(done, total)`, in bytes of the pickle, is called every 128 KiB of it; what
+    it raises comes out unchanged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], on_read: OnRead | None = None) -> None:
+        self._snapshot = Snapshot(path)
+        with self.reading():
+            self.root = self._load(on_read)
+
+    @property
+    def path(self) -> str:
+        return self._snapshot.path
+
+    @property
+    def size(self) -> int:
+        return self._snapshot.size
+
+    @property
+    def stamp(self) -> Stamp:
+        """Inode, size and mtime in nanoseconds at the opening."""
+        return self._snapshot.stamp
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Keeps one descriptor open for a burst of tensor reads; may be nested, and used by several threads."""
+        return self._snapshot.reading()
+
+    def _load(self, on_read: OnRead | None) -> Any:
+        if self.size == 0:
+            raise Truncated(self.path, "is empty (0 bytes)")
+        head = self._snapshot.read(0, min(self.size, 64))
+        if LOCAL_SIGNATURE.startswith(head[:4]):
+            return self._load_zip(on_read)
+        if is_legacy(head):
+            return apart(load_with_torch, self.path)
+        if head[0] == 0x80 and head[1:2] <= b"\5":
+            return self._load_bare(on_read)
+        raise DumpError(self.path, "is not a torch file")
+
+    def _load_zip(self, on_read: OnRead | None) -> Any:
+        directory = read_directory(self.path, self.size, self._snapshot.read)
+        if "data.pkl" not in directory.entries:
+            raise DumpError(self.path, "is a zip without a data.pkl, so not a torch file")
+        storages = Storages(self._snapshot, directory)
+        start, size = storages.extent("data.pkl")
+        whole = self._read_pickle(start, size, directory.entries["data.pkl"].crc, on_read)
+        if size < _WORTH_CUTTING:
+            return self._unpickle(feed_bytes(bytes(whole), on_read, size), storages)
+        cut = cut_number_runs(whole, on_read and (lambda done: on_read(done, size)))
+        del whole  # a third of it is left
+        feed = feed_bytes(cut.pickle, on_read, size)
+        try:
+            return self._unpickle(feed, storages, cut.arrays)
+        except DumpError:
+            if feed.interruption is not None:
+                raise
+            # Perhaps a text looked like a list of numbers.
+            return self._unpickle(PickleFeed(self._snapshot.read, start, size, on_read), storages)
+
+    def _read_pickle(self, start: int, size: int, checksum: int, on_read: OnRead | None) -> memoryview:
+        whole, found = np.empty(size, np.uint8).data, 0  # a bytearray's zeros keep other threads waiting: 40 ms
+        for at in range(0, size, _PIECE_BYTES):  # joined at the end, they would take twice the memory
+            if on_read is not None:
+                on_read(0, size)
+            piece = self._snapshot.read(start + at, min(_PIECE_BYTES, size - at))
+            whole[at : at + len(piece)] = piece
+            found = zlib.crc32(piece, found)
+        if checksum not in (0, found):
+            raise DumpError(self.path, "its data.pkl is damaged: the checksum does not match")
+        return whole
+
+    def _load_bare(self, on_read: OnRead | None) -> Any:
+        feed = PickleFeed(self._snapshot.read, 0, self.size, on_read)
+        try:
+            return self._unpickle(feed, Storages(self._snapshot, Directory({}, 0)))
+        except DumpError as error:
+            if feed.ran_out:
+                raise Truncated(self.path, "is truncated in the middle of its pickle") from error
+            raise
+
+    def _unpickle(self, feed: PickleFeed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> Any:
+        enough = may_grow(_GROWTH * feed.size + _SLACK_BYTES)
+        try:
+            with memory_ceiling(_GROWTH * feed.size + _HEADROOM):
+                return Unpickler(feed, storages, arrays).load()
+        except _BROKEN_PICKLE as error:
+            if error is feed.interruption:
+                raise
+            if isinstance(error, MemoryError) and not enough:
+                raise TooLittleMemory(self.path) from error
+            if isinstance(error, MemoryError):
+                problem = "its pickle asks for more memory than its size allows"
+            else:
+                problem = f"not a readable pickle: {ascii(str(error))[1:-1][:_LONGEST_REASON]}"
+            raise DumpError(self.path, problem) from error
+
+
+def read_all(tensors: Sequence[Tensor | Array]) -> list[NDArray[Any]]:
+    """`numpy()` of each, of a column of one file with few reads; not to be written to or kept. Raises DumpError."""
+    stored = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
+    files = {tensor.source for tensor in stored}
+    if len(stored) == len(tensors) and len(files) == 1 and isinstance(file := files.pop(), Storages):
+        return file.read_column(stored)
+    return [tensor.numpy() for tensor in tensors]

@@ -1,0 +1,1 @@
+"""Filters, and searches in texts and tokens."""

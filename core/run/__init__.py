@@ -1,0 +1,1 @@
+"""The folder of a run: its steps, their files, and the folders that are polled."""

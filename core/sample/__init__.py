@@ -1,0 +1,1 @@
+"""One sample: its tokens, turns, messages and facts, and its comparison with another."""

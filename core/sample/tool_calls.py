@@ -1,0 +1,36 @@
+"""How often the model called a tool in each sample of a step, counted in the messages that were recorded."""
+
+from __future__ import annotations
+
+from dumptui.core.formats.sample import Sample
+from dumptui.core.query.text_search import read_recorded
+from dumptui.core.sample.conversation import prompt_messages
+from dumptui.core.sample.messages import count_calls
+from dumptui.core.sample.reconstruction import as_messages
+from dumptui.core.step.step import Step
+
+LARGEST_BYTES = 32 << 20
+"""Of a trajectory file that is read for a column of a table: 10,000 messages in as many take 0.6 s, pictures may make a
+file a hundred times as large.
+"""
+
+
+def tool_calls(step: Step) -> list[int | None]:
+    """None where no messages are at hand: a text may hold the calls, but also quote them."""
+    file = step.files.trajectory
+    if file is not None and file.size > LARGEST_BYTES:
+        return [None] * len(step.samples)
+    recorded = read_recorded(step.files, step.samples)
+    found = []
+    for sample, messages in zip(step.samples, recorded, strict=True):
+        step.pause()
+        found.append(written_calls(sample, messages))
+    return found
+
+
+def written_calls(sample: Sample, recorded: object) -> int | None:
+    messages = as_messages(recorded) or as_messages(sample.metadata.get("messages"))
+    if not messages:
+        return None
+    written = messages[prompt_messages(sample, messages) :]
+    return sum(count_calls(one) for one in written if one.get("role") == "assistant")

@@ -1,0 +1,1 @@
+"""What a run wrote about itself while it ran: streams, logs, metrics, phases and lifecycles."""

@@ -1,0 +1,162 @@
+"""Token ids as text that can be read token by token, from a `tokenizer.json` alone: no code of the dump, no network."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from dumptui.core.errors import DumpError
+from dumptui.core.ptfile.snapshot import read_bounded
+from dumptui.core.text import visible
+from dumptui.core.token_list import JSON_ERRORS, TokenList
+
+T = TypeVar("T")
+
+MAX_FILE_BYTES = 256 << 20
+"""Bytes of a file that is read; those of 260,000 tokens take 33 MB."""
+LONGEST_REASON = 100
+# A token that only continues the bytes of a character begun before it.
+CONTINUATION_MARK = "⋯"
+
+
+def byte_characters() -> dict[str, int]:
+    """The byte-level alphabet of GPT-2: printable latin-1 characters stand for themselves, the other bytes for U+0100
+    upwards.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
+
+
+_BYTE_CHARACTERS = byte_characters()
+_LONE_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
+
+
+class NoTokenizer(DumpError):
+    """There is none, which is no fault of the dump."""
+
+
+class _Known(dict[int, T]):
+    """What is to be known of token ids, looked up when first asked for: a sample of 100,000 tokens asks often."""
+
+    def __init__(self, look_up: Callable[[int], T]) -> None:
+        super().__init__()
+        self._look_up = look_up
+
+    def __missing__(self, token: int) -> T:
+        self[token] = self._look_up(token)
+        return self[token]
+
+
+class Vocabulary:
+    """The pieces of a tokenizer: bytes where a piece may be part of a character, else text."""
+
+    def __init__(self, tokenizer: TokenList, decoder: str) -> None:
+        self._tokenizer = tokenizer
+        self._decoder = decoder
+        self.added = frozenset(tokenizer.added)
+        """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
+        self._normalized, self._special = tokenizer.flagged("normalized"), tokenizer.flagged("special")
+        self._pieces = _Known(self._look_up)
+        self._wholes = _Known(lambda token: whole_text(self._pieces[token]))
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Raises DumpError when the file is no tokenizer, NoTokenizer of it when it is missing."""
+        try:
+            content = read_bounded(path, MAX_FILE_BYTES)
+        except FileNotFoundError as error:
+            raise NoTokenizer(path, "no tokenizer in the dump: token ids are shown") from error
+        except OSError as error:
+            raise DumpError(path, f"can't be read: {error.strerror or error}") from error
+        try:
+            document = json.loads(content.decode("utf-8"))
+            return cls(TokenList(document), json.dumps(document.get("decoder")))
+        except JSON_ERRORS as error:
+            reason = visible(str(error))[:LONGEST_REASON]
+            raise DumpError(path, f"unreadable tokenizer: {type(error).__name__}: {reason}") from error
+
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """A text a token.
+
+        A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
+        """
+        texts: list[str] = []
+        run: list[bytes] = []  # since the last token of whole characters: no character reaches over that
+        for token, text in zip(ids, map(self._wholes.__getitem__, ids), strict=True):
+            if text is None:
+                run.append(self._pieces[token])  # type: ignore[arg-type]
+                continue
+            if run:
+                texts += spread(run)
+                run = []
+            texts.append(text)
+        return texts + list(spread(run))
+
+    def pieces(self, ids: Iterable[int]) -> list[bytes | str]:
+        """What each token stands for by itself: bytes where these may be part of a character."""
+        return list(map(self._pieces.__getitem__, ids))
+
+    def _look_up(self, token: int) -> bytes | str:
+        piece = self._tokenizer.id_to_token(token) if 0 <= token < 2**32 else None
+        if piece is None:
+            return f"<id {token}>"
+        if token in self.added:
+            return piece.replace("▁", " ") if self._has_marks(token) else piece
+        if "ByteLevel" in self._decoder:
+            return bytes(_BYTE_CHARACTERS[c] for c in piece) if all(c in _BYTE_CHARACTERS for c in piece) else piece
+        if match := _LONE_BYTE.fullmatch(piece):
+            return bytes.fromhex(match[1])
+        if "WordPiece" in self._decoder:
+            return piece[2:] if piece.startswith("##") else " " + piece
+        return " " + piece if self._decoder == "null" else piece.replace("▁", " ").encode()
+
+    def _has_marks(self, token: int) -> bool:
+        """Whether an added token has sentencepiece's marks for blanks.
+
+        Most stand in a text as they are. The normalizer went over those that say so, and what the vocabulary holds as
+        well, such as Gemma's runs of blanks, is made of normalized text.
+        """
+        if r"\u2581" not in self._decoder:
+            return False
+        in_vocabulary = token not in self._special and self._tokenizer.in_vocabulary(token)
+        return token in self._normalized or in_vocabulary
+
+
+def whole_text(piece: bytes | str) -> str | None:
+    """The text of a piece that is whole characters; None for one that may be a part of some."""
+    try:
+        return piece if isinstance(piece, str) else piece.decode() or None
+    except UnicodeDecodeError:
+        return None
+
+
+def spread(pieces: Sequence[bytes]) -> Iterator[str]:
+    """The text of each piece of one run of bytes: every character goes to the piece that holds its first byte."""
+    whole = b"".join(pieces)
+    starts = list(characters(whole))
+    at = end = 0
+    for piece in pieces:
+        end += len(piece)
+        text = ""
+        begun = at
+        while at < len(starts) and starts[at][0] < end:
+            text += starts[at][1]
+            at += 1
+        yield text if at > begun or not piece else CONTINUATION_MARK
+
+
+def characters(data: bytes) -> Iterator[tuple[int, str]]:
+    """(offset, character) of UTF-8 `data`; a byte that belongs to no character as its hex form."""
+    at = 0
+    while at < len(data):
+        size = next((size for low, size in ((0xF0, 4), (0xE0, 3), (0xC0, 2)) if data[at] >= low), 1)
+        try:
+            yield at, data[at : at + size].decode("utf-8")
+            at += size
+        except UnicodeDecodeError:
+            yield at, f"\\x{data[at]:02x}"
+            at += 1

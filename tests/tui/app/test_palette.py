@@ -1,0 +1,52 @@
+"""Everything there is to do, by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dumptui.core.run.run import StepKey
+from dumptui.core.store.state import State
+from dumptui.tui.screens.bookmarks import set_bookmark
+from dumptui.tui.session.location import Location
+from tests.support.screen import press, text, until, until_shown
+from tests.tui.app.test_desk import opened
+
+
+async def find(pilot: Pilot[None], query: str, *shown: str) -> None:
+    await press(pilot, "ctrl+p", *(key.replace(" ", "space") for key in query))
+    await until_shown(pilot, *shown)
+
+
+@pytest.mark.parametrize(
+    ("query", "label", "then"),
+    [
+        ("go to step 1", "Go to step 1", "step 1, 2 of 4"),
+        ("eval 0", "Go to eval 0", "eval 0, 1 of 1"),
+        ("reverse", "Reverse  (S)", "by sample"),
+        ("half a page down", "Half a page down", "step 0 >"),
+        ("command line", "Command line  (:)", "this command prints the view on screen"),
+        ("why so low", "Bookmark: why so low [/]␛", "2_0.pt"),
+        ("pane: tok", "Pane: Tokens", "lp_diff against position"),
+    ],
+)
+async def test_an_entry_does_what_it_says(demo: Path, query: str, label: str, then: str) -> None:
+    set_bookmark(State.of(demo), Location(StepKey(2), "batch"), "why so low [/]\x1b")
+    async with opened(demo) as (_, pilot):
+        await find(pilot, query, label)
+        await press(pilot, "enter")
+        await until_shown(pilot, then)
+
+
+async def test_every_key_that_does_something_here_has_an_entry(demo: Path) -> None:
+    async with opened(demo, sample=(96, 0), key=StepKey(3), size=(120, 60)) as (app, pilot):
+        await until_shown(pilot, "lp_diff against position")
+        labels = {one.binding.description for one in app.screen.active_bindings.values() if not one.binding.system}
+        assert {"Worst token", "Copy", "Export", "Next token", "Previous step", "Last session"} <= labels
+        await press(pilot, "ctrl+p")
+        await until_shown(pilot, "Worst token  (])", "Copy  (y)", "Theme")
+        assert text(app).count("Quit  (q)") == 1 and "Quit the application" not in text(app)
+        await press(pilot, "escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)

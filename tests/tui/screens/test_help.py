@@ -1,0 +1,73 @@
+"""The help: what the pane on screen is for, and each key that works there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dumptui.core.run.run import Run, StepKey
+from dumptui.tui.app.app import PANES, DumpTui
+from tests.support.screen import lines, press, still, strips, tab, text, until, until_shown
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
+async def test_the_help_of_each_pane_names_it_and_its_keys(demo: Path, size: tuple[int, int]) -> None:
+    app = DumpTui(Run.open(demo), StepKey(1))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: app.loaded is not None)
+        for name, label in PANES.items():
+            await press(pilot, tab(name))
+            await until(pilot, lambda name=name: app.pane == name)  # type: ignore[misc]
+            await press(pilot, "question_mark")
+            await until_shown(pilot, f"{label}: help", "About")
+            await press(pilot, "down", "space", "up", "space")  # folds the text about it
+            await until_shown(pilot, f"keys: {label}")
+            await press(pilot, "slash", *"bookmarks", "enter")
+            await until_shown(pilot, "'  Bookmarks")
+            await press(pilot, "escape", "escape")
+            await until(pilot, lambda: len(app.screen_stack) == 1)
+
+
+async def test_the_help_fits_the_width_it_has_and_takes_another_one(demo: Path) -> None:
+    app = DumpTui(Run.open(demo), StepKey(1))
+    async with app.run_test(size=(120, 60)) as pilot:
+        await until(pilot, lambda: app.loaded is not None)
+        await press(pilot, "question_mark")
+        for width in (120, 80, 40):
+            await pilot.resize_terminal(width, 60)
+            await still(pilot)
+            shown = [line.split("│")[1].strip(" ▌▇▂▅▃") for line in lines(app) if line.count("│") == 2]
+            words = " ".join(" ".join(shown).split())
+            assert "The steps of the run with a trend, and the samples of the step under the cursor. - enter" in words
+            assert "from a sample to its tokens; escape goes back. - / shows only the samples" in words
+
+
+async def test_keys_in_the_text_are_bold(demo: Path) -> None:
+    app = DumpTui(Run.open(demo), StepKey(1))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.loaded is not None)
+        await press(pilot, "question_mark")
+        await until_shown(pilot, "Rollout: help")
+        line = next(strip for strip in strips(app) if "goes deeper" in strip.text)
+        bold = [segment.text for segment in line if segment.style and segment.style.bold]
+        assert bold[-2:] == ["enter", "escape"]
+
+
+async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
+    app = DumpTui(Run.open(demo), StepKey(1), (0, 0), "tokens")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until_shown(pilot, "lp_diff = trainer - engine")
+        for key in ("q", "escape", "question_mark"):
+            await press(pilot, "question_mark")
+            await until_shown(pilot, "Tokens: help", "goes to the next worst token")
+            await press(pilot, key)
+            await until(pilot, lambda: "Tokens: help" not in text(app))
+        await press(pilot, "i")
+        await until_shown(pilot, "all dumped fields")
+        await press(pilot, "question_mark")
+        await until_shown(pilot, "Details: help")
+        await press(pilot, "q")
+        await until_shown(pilot, "all dumped fields")
+        await press(pilot, "q", "q")
+        await until(pilot, lambda: app._exit)

@@ -1,0 +1,66 @@
+"""Keys that come at once go where they would have gone one by one, and Ctrl+C quits from everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.screen import Terminal
+
+BURSTS = {
+    "a filter, and a move in what it leaves": ("", "/reward == 1\rG", "9 of 32 samples · where reward == 1 & >    92"),
+    "a filter that is refused and amended": (
+        "",
+        "/rewar == 1\r\x1b[D\x1b[D\x1b[D\x1b[D\x1b[Dd\r",
+        "of 32 samples · where reward == 1",
+    ),
+    "a search": ("", "fferry\r", "/ferry/ in"),
+    "a step, corrected": ("", "#03\x7f\r", "step 0, 1 of 4"),
+    "a column to sort by": ("", "sj\r", "by group, largest first"),
+    "a bookmark, and the list of all": ("", "Bodd one\r'", "odd one"),
+    "the palette": ("", "\x10go to step 0\r", "step 0, 1 of 4"),
+    "a token": ("3", "\x0712\r", "#12 "),
+    "a search in the tokens": ("3", "/ferry\r", "/ferry/"),
+    "a search in the conversation": ("4", "/ferry\rt", "lp_diff against position"),
+}
+
+
+@pytest.mark.parametrize("name", BURSTS)
+def test_keys_of_one_write_arrive_in_order(demo: Path, name: str) -> None:
+    pane, burst, shown = BURSTS[name]
+    with Terminal(demo, "--step", "2", "--sample", "64", "--pane", "rollout") as terminal:
+        terminal.until("32 samples in 8 groups")
+        if pane:
+            terminal.press(pane)
+            terminal.until("sample 64 ·")
+        terminal.settle(0.1)
+        terminal.press(burst)
+        terminal.until(*shown.split(" & "))
+
+
+OPENED = {
+    "/": "show samples where",
+    "#": "go from step 2",
+    "s": "sort",
+    "a": "columns",
+    "i": "all dumped fields",
+    ":": "this command prints the view on screen",
+    "B": "bookmark",
+    "'": "bookmarks",
+    "\x06anything\r": "steps searched",
+    "\x10": "Search for commands",
+    "?": "Keys",
+}
+
+
+@pytest.mark.parametrize("key", OPENED)
+def test_ctrl_c_quits_over_whatever_is_open(demo: Path, key: str) -> None:
+    with Terminal(demo, "--step", "2") as terminal:
+        terminal.until("32 samples in 8 groups")
+        terminal.settle(0.1)
+        terminal.press(key)
+        terminal.until(OPENED[key])
+        terminal.press("ctrl+c")
+        assert terminal.end() == 0
+        terminal.assert_clean()

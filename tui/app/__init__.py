@@ -1,0 +1,1 @@
+"""The app: which step, sample and pane are on screen, and what each key does."""

@@ -1,0 +1,1 @@
+"""Numbers and rows as text, for the screen and for print."""

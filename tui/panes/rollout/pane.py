@@ -1,0 +1,341 @@
+"""The Rollout pane: the steps with a trend, and the samples of the chosen step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.message import Message
+
+from dumptui.core.run.run import StepKey
+from dumptui.core.types import Record
+from dumptui.tui.panes.rollout.samples_table import SamplesSide
+from dumptui.tui.panes.rollout.steps_table import StepsSide
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.reading.messages import StepLoaded
+from dumptui.tui.reading.run_search import Finder, Searched
+from dumptui.tui.screens.questions import (
+    ask_filter,
+    ask_pattern,
+    ask_step,
+    choose_reward_key,
+    choose_sort,
+    pick_columns,
+    read_step,
+    reward_names,
+)
+from dumptui.tui.screens.run_search import HitsScreen
+from dumptui.tui.session.preferences import Preferences
+from dumptui.tui.session.sample_order import Arrangement
+from dumptui.tui.widgets.dialogs.prompt import Ask
+from dumptui.tui.widgets.table.table import Table
+
+
+class RolloutPane(Horizontal):
+    """Steps on the left, samples of the chosen step on the right."""
+
+    HELP = """\
+# Rollout
+
+The steps of the run with a trend, and the samples of the step under the cursor.
+
+- **enter** goes deeper: from a step to its samples, from a sample to its tokens; **escape** goes back.
+- **/** shows only the samples for which an expression holds: `reward == 0 and truncated and max_abs_lp_diff > 1`. It
+  takes the columns of `--print samples`, values, `and or not`, comparisons, `in`, `like`, `between`, and functions
+  such as `abs` and `max`. A blank matches no comparison, not even a negated one; test for it with `reward is null` or
+  `reward is nan`.
+- **f** shows only the samples whose prompt, response or messages match a regular expression (Rust's syntax, without
+  look-around and back-references; `(?i)` ignores case). **ctrl+f** counts the matches in every step.
+- **escape** clears the filter and the search first.
+- **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
+  sorts by it, a second click reverses, a shift-click adds a secondary key. Blanks are always last.
+- **a** shows all columns, **C** the columns you pick; **left** and **right** scroll to columns that don't fit.
+- **m** plots another column of the steps; **w** chooses the entry to use as reward where rewards are dicts.
+- **v** shows or hides the plot of reward against response length (`x`: truncated samples). Arrows move from point to
+  point; **enter** or a second click opens the sample.
+- **<** and **>** go to the previous and next step, **#** to a step by number, **t** from a train step to the eval with
+  the same number and back. **n** and **p** go to the next and previous sample, in the order of the table.
+
+Statistics use unmasked response tokens. `-` means no value. `~` before a number means that it covers only part of the
+step. `!` means above the threshold: |Δ| of 0.03 or more, half of the groups with equal rewards, a quarter of the
+samples truncated, or any NaN or infinite value, which no statistic includes.
+
+While a run is followed, **F** goes to the newest step and then to each new one. In the steps table **end** does the
+same, and **G** goes to the oldest step.
+"""
+    BINDINGS = [
+        Binding("slash", "filter", "Filter", key_display="/", id="rollout.filter"),
+        Binding("f", "search", "Search", id="rollout.search"),
+        Binding("s", "sort", "Sort", id="rollout.sort"),
+        Binding("S", "reverse", "Reverse", show=False, id="rollout.reverse"),
+        Binding("a", "all_columns", "All columns", id="rollout.columns"),
+        Binding("C", "pick_columns", "Columns", show=False, id="rollout.pick-columns"),
+        Binding("m", "trend", "Trend", id="rollout.trend"),
+        Binding("v", "picture", "Picture", show=False, id="rollout.picture"),
+        Binding("w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
+        Binding("ctrl+f", "search_run", "Search the run", show=False, id="rollout.search-run"),
+    ]
+
+    @dataclass
+    class StepChosen(Message):
+        key: StepKey
+
+    class Arranged(Message):
+        """The samples are sorted otherwise."""
+
+    @dataclass
+    class RewardKeyChosen(Message):
+        """Which entry of rewards that are dicts counts as the reward."""
+
+        name: str
+
+    def __init__(self, keys: Sequence[StepKey], finder: Finder, memory: Preferences) -> None:
+        super().__init__(id="rollout")
+        self.finder = finder
+        self.memory = memory
+        self.left = StepsSide(keys)
+        self.right = SamplesSide()
+        # What others ask of the pane.
+        self.like, self.select_step, self.next_step = self.left.like, self.left.select, self.left.go
+        self.summarise, self.grow, self.show_steps = self.left.summarise, self.left.grow, self.left.show
+        self.show_wait, self.next_sample = self.right.show_wait, self.right.go
+        # How they were looked at last.
+        self.left.set_reactive(StepsSide.shown, memory.shown("steps"))
+        self.right.set_reactive(SamplesSide.shown, memory.shown("samples"))
+        self.right.set_reactive(SamplesSide.arrangement, Arrangement(memory.sort))
+
+    def compose(self) -> ComposeResult:
+        yield self.left
+        yield self.right
+
+    async def fill(self) -> None:
+        """Bring the plots, which the first screen does without."""
+        await self.left.fill()
+        await self.right.fill()
+
+    @property
+    def rows(self) -> dict[StepKey, Record]:
+        return self.left.rows
+
+    @property
+    def steps(self) -> Table:
+        return self.left.table
+
+    @property
+    def table(self) -> Table:
+        return self.right.table
+
+    @property
+    def order(self) -> list[int]:
+        return self.right.order
+
+    @property
+    def current(self) -> int | None:
+        """The position of the sample under the cursor."""
+        return self.right.current
+
+    # Steps -----------------------------------------------------------------------------------------------------
+
+    @on(StepsSide.Moved)
+    def _step_moved(self, event: StepsSide.Moved) -> None:
+        self.post_message(self.StepChosen(event.key))
+
+    @on(StepsSide.Entered)
+    def _step_entered(self, event: StepsSide.Entered) -> None:
+        if self.right.loaded is None or self.right.loaded.key != event.key:
+            self.post_message(self.StepChosen(event.key))
+        self.enter_samples()
+
+    def show_step(self, loaded: StepLoaded, *, again: bool = False) -> None:
+        like = self.like(loaded.key)
+        ends = any(one < loaded.key for one in like), any(one > loaded.key for one in like)
+        self.left.open = loaded.key
+        self.right.show_step(loaded, ends, again=again)
+        self.left.draw_trend()
+        self._search_step()
+
+    def show_failure(self, key: StepKey, problem: str) -> None:
+        self.left.open = None
+        self.right.show_failure(key, problem)
+
+    def ask_step(self) -> None:
+        self.app.push_screen(ask_step(self.left.keys, self.left.current), self._go_to)
+
+    def _go_to(self, answer: str | None) -> None:
+        if answer:
+            self.select_step(read_step(answer, self.left.current.evaluation))
+
+    def twin_step(self) -> None:
+        """From a train step to the eval of its number, and back."""
+        here = self.left.current
+        other = StepKey(here.step, not here.evaluation)
+        if other in self.left.keys:
+            self.select_step(other)
+        else:
+            self.notify(f"the run has no {other}", markup=False)
+
+    def action_trend(self) -> None:
+        self.left.next_trend()
+
+    # The class -samples says at which of the two levels the pane is; the focus follows, and leads when it is moved.
+
+    def on_descendant_focus(self) -> None:
+        self.set_class(not self.steps.has_focus, "-samples")
+
+    def enter_samples(self) -> None:
+        self.add_class("-samples")
+        self.table.focus()
+
+    def leave_samples(self) -> None:
+        """A level up: filter and search are left first."""
+        if self.has_class("-samples") and self.right.clear():
+            return self.finder.stop()
+        self.remove_class("-samples")
+        self.steps.focus()
+
+    def enter(self) -> None:
+        (self.table if self.has_class("-samples") else self.steps).focus()
+
+    # Samples ---------------------------------------------------------------------------------------------------
+
+    def sheet(self) -> Sheet | None:
+        if not self.has_class("-samples"):
+            known = [self.rows.get(key, key._asdict()) for key in self.left.keys]
+            return table_sheet("steps", None, known, self.steps.cursor)
+        loaded = self.right.loaded
+        if loaded is None:
+            return None
+        rows = [loaded.samples[at] for at in self.order]
+        return table_sheet("samples", loaded.key, rows, self.table.cursor, self.right.arrangement.where)
+
+    def select_sample(self, position: int) -> None:
+        self.add_class("-samples")
+        self.right.select(position)
+
+    @on(SamplesSide.SortedBy)
+    def _sorted_by(self, event: SamplesSide.SortedBy) -> None:
+        self.sort_by(event.key, event.more)
+
+    def sort_by(self, key: str | None, more: bool) -> None:
+        if key is not None:
+            before = self.right.arrangement
+            self._rearrange(before.then_by(key) if more else before.sorted_by(key))
+
+    def _rearrange(self, arrangement: Arrangement) -> None:
+        self.right.rearrange(arrangement, top=True)
+        self.memory.keep_sort(arrangement.sort)
+        self.post_message(self.Arranged())
+
+    def action_sort(self) -> None:
+        self.ask_sort(self.right.shown)
+
+    def ask_sort(self, shown: columns.Shown) -> None:
+        """By one of the columns that are shown, here or in another table of the same samples."""
+        dialog = choose_sort(shown, self.right.arrangement.sort)
+        self.app.push_screen(dialog, lambda key: self.sort_by(key, dialog.more))
+
+    def action_reverse(self) -> None:
+        self._rearrange(self.right.arrangement.reversed())
+
+    def action_filter(self) -> None:
+        if self.right.loaded is not None:
+            where, history = self.right.arrangement.where, self.memory.history("filters")
+            dialog = ask_filter(self.right.loaded.samples, where, history)
+            self.app.push_screen(dialog, self._filter)
+
+    def _filter(self, where: str | None) -> None:
+        if where is not None:
+            self.memory.keep("filters", where)
+            self._ask_for(replace(self.right.arrangement, where=where))
+
+    def _ask_for(self, arrangement: Arrangement) -> None:
+        """Show other samples, which is seen at the samples."""
+        self.right.rearrange(arrangement)
+        self.enter_samples()
+
+    def action_picture(self) -> None:
+        """Show the picture and go into it, or hide it."""
+        shown = bool(self.right.picture.display)
+        self.set_class(not shown, "-picture")
+        self.set_class(shown, "-no-picture")
+        (self.table if shown else self.right.picture.scatter).focus()
+
+    # Search ----------------------------------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        self.app.push_screen(self._ask_pattern("search the step"), self._search)
+
+    def _ask_pattern(self, title: str) -> Ask:
+        return ask_pattern(title, self.right.arrangement.pattern, self.memory.history("patterns"))
+
+    def _search(self, pattern: str | None) -> None:
+        if pattern is not None:
+            self.memory.keep("patterns", pattern)
+            self._ask_for(replace(self.right.arrangement, pattern=pattern))
+            self._search_step()
+
+    def _search_step(self) -> None:
+        loaded, pattern = self.right.loaded, self.right.arrangement.pattern
+        self.finder.stop()
+        if loaded is not None and pattern:
+            self.finder.find([loaded.key], pattern, self.post_message)
+
+    @on(Searched)
+    def _searched(self, event: Searched) -> None:
+        self.right.take(event)
+
+    def action_search_run(self) -> None:
+        def search(pattern: str | None) -> None:
+            if pattern:
+                self.memory.keep("patterns", pattern)
+                hits = HitsScreen(self.finder, self.left.keys, pattern)
+                self.app.push_screen(hits, lambda key: self._open_hits(key, pattern))
+
+        self.app.push_screen(self._ask_pattern("search the run"), search)
+
+    def _open_hits(self, key: StepKey | None, pattern: str) -> None:
+        if key is not None:
+            self.select_step(key)
+            self._search(pattern)
+        else:
+            self._search_step()  # which the search of the run ended
+
+    # Columns ---------------------------------------------------------------------------------------------------
+
+    def action_all_columns(self) -> None:
+        """All columns of the samples, and back to those that were picked."""
+        own = self.memory.own_shown("samples")
+        self._show_columns(self.right, "samples", own if self.right.shown == "all" else "all")
+
+    def action_pick_columns(self) -> None:
+        """Of the table that has the cursor."""
+        side: StepsSide | SamplesSide = self.right if self.has_class("-samples") else self.left
+        table = "samples" if side is self.right else "steps"
+
+        def picked(shown: columns.Shown | None) -> None:
+            if shown is not None:
+                self._show_columns(side, table, shown)
+
+        self.app.push_screen(pick_columns(table, side.shown), picked)
+
+    def _show_columns(self, side: StepsSide | SamplesSide, table: str, shown: columns.Shown) -> None:
+        side.shown = shown
+        side.show()
+        self.memory.keep_shown(table, shown)
+
+    def action_reward_key(self) -> None:
+        names = reward_names(self.right.loaded.step.samples) if self.right.loaded is not None else []
+        if not names:
+            self.notify("the rewards of this step are not dicts, so there is no key to choose", markup=False)
+            return
+
+        def chosen(at: str | None) -> None:
+            if at is not None:
+                self.post_message(self.RewardKeyChosen(names[int(at)]))
+
+        self.app.push_screen(choose_reward_key(names), chosen)

@@ -1,0 +1,1 @@
+"""The Tokens pane: one sample token by token."""

@@ -1,0 +1,77 @@
+"""Prompt groups as cells and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from dumptui.core.tables.alarms import sample_cells
+from dumptui.core.tables.group_members import Group, mean_passes
+from dumptui.core.text import plural, visible
+from dumptui.core.types import Record
+from dumptui.tui.presentation import columns
+from dumptui.tui.reading.messages import StepLoaded
+from dumptui.tui.widgets.reward_strip import reward_strip
+
+OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
+"""The columns that cover only part of a group where a sample has no reward."""
+STRIP_CELLS = next(field.width for field in columns.GROUPS if field.key == "strip")
+
+
+def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
+    shown = {
+        "label": group.row["group_index"],
+        "strip": reward_strip(group.rewards, group.binary, ends, STRIP_CELLS),
+        "spread": group.spread,
+        "rewarded": group.attempted,
+        "reward_mean": group.mean,
+        "reward_std": group.std,
+        "pass_at_1": group.passes.get(1),
+        "pass_at_k": group.passes.get(group.attempted),
+    }
+    return {**group.row, **shown}
+
+
+def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
+    cells = sample_cells(fields, record)
+    if record["rewarded"] == record["attempts"]:
+        return cells
+    is_partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, cells, strict=True)]
+    return ["~" + cell if partial else cell for partial, cell in zip(is_partial, cells, strict=True)]
+
+
+def group_label(row: Record) -> str:
+    label = columns.whole(row["group_index"])
+    if row.get("adapter") is not None:
+        return f"{label} of adapter {visible(str(row['adapter']))}"
+    return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
+
+
+def title(loaded: StepLoaded, groups: list[Group]) -> Text:
+    """Return the groups of a step in a line: how many have equal rewards, and pass@k over all of them."""
+    text = Text().append(str(loaded.key), "bold")
+    text.append(f" · {plural(len(loaded.samples), 'sample')} in {plural(len(groups), 'group')}")
+    spreads = [group.spread for group in groups]
+    comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
+    text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
+    for word in ("single", "unknown"):
+        if word in spreads:
+            text.append(f", {spreads.count(word)} {word}")
+    if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in loaded.step.samples):
+        text.append(" · rewards are dicts: w in the Rollout pane chooses an entry", "bold")
+    return text.append(passes_text(mean_passes(groups)))
+
+
+def facts(group: Group, prompt: str) -> Text:
+    text = Text().append(f"group {group_label(group.row)}", "bold")
+    if group.rewarded < len(group.members):
+        text.append(f" · {group.rewarded} of {plural(len(group.members), 'reward')}", "bold")
+    if len(group.attempts) < len(group.members):
+        text.append(f" · {plural(len(group.members), 'sample')} of {plural(len(group.attempts), 'execution')}", "bold")
+    text.append(passes_text(group.passes)).append("   prompt ", "bold")
+    return text.append(visible(" ".join(prompt[:2000].split())))
+
+
+def passes_text(passes: dict[int, float]) -> str:
+    return "".join(f" · pass@{k} {value:.2f}" for k, value in passes.items())

@@ -1,0 +1,129 @@
+"""Rows of samples as the panes show them: what the tables of core don't have, as it is for the screen only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.message import Message
+
+from dumptui.core.formats.media import named
+from dumptui.core.text import plural, visible
+from dumptui.tui.presentation import columns
+
+if TYPE_CHECKING:
+    from dumptui.core.step.step import Step
+    from dumptui.core.types import Record
+    from dumptui.tui.reading.messages import StepLoaded
+
+NO_TRAIN = "no train"
+MANY_SAMPLES = 16
+"""Members of a group that are listed one by one."""
+
+
+@dataclass
+class SampleChosen(Message):
+    """Enter on a sample, told by its position in the rollout file."""
+
+    position: int
+
+
+@dataclass
+class SampleMoved(Message):
+    """The cursor of a table of samples went to another one."""
+
+    position: int
+
+
+def sample_records(loaded: StepLoaded) -> list[Record]:
+    """The rows of the samples table with what only the screen shows."""
+    from dumptui.core.tables.group_members import known_rewards
+
+    times = Counter(row["sample_index"] for row in loaded.samples)
+    rewards = known_rewards(loaded.samples, loaded.key.evaluation)
+    records = []
+    for position, (row, sample) in enumerate(zip(loaded.samples, loaded.step.samples, strict=True)):
+        index = "?" if sample.index is None else sample.index
+        own = sample.shown_reward if row["reward"] is None else row["reward"]
+        shown = {
+            "position": position,
+            "label": f"{index}.{sample.occurrence}" if times[sample.index] > 1 else index,
+            "shown_reward": own,
+            "compared_reward": own if rewards[position] is None else rewards[position],
+            "flags": flags(row, loaded.key.evaluation),
+        }
+        records.append({**row, **shown})
+    return records
+
+
+def flags(row: Record, evaluation: bool) -> str:
+    found = []
+    if row["remove_sample"]:
+        found.append("removed")
+    if row["truncated"]:
+        found.append("trunc")
+    elif row["status"] != "completed":
+        found.append(visible(str(row["status"])))
+    if not row["trained"] and not evaluation:
+        found.append(NO_TRAIN)
+    if row["alignment_failed"]:
+        found.append("unplaced")
+    if row["not_finite"]:
+        found.append("NaN")
+    return " ".join(found)
+
+
+def sample_style(row: Record) -> str | None:
+    """What was not trained on is muted: where groups of equal rewards are left out that is half of a step."""
+    if row["remove_sample"] or row["alignment_failed"]:
+        return "bad"
+    return "dim" if row["flags"] == NO_TRAIN else "warn" if row["flags"] else None
+
+
+def place(step: Step, position: int) -> str:
+    """Where a sample stands, such as "step 3 · group 92, 3 of 4"."""
+    from dumptui.core.step.grouping import mates
+
+    group = step.samples[position].group
+    if group is None:
+        return str(step.files.key)
+    members = [sample.position for sample in mates(step, position)]
+    return f"{step.files.key} · group {group}, {members.index(position) + 1} of {len(members)}"
+
+
+def count_line(row: Record, groups: Sequence[Record]) -> str:
+    """How many samples a step has, and in how many prompt groups where they have any."""
+    grouped = sum(group["group_index"] is not None for group in groups)
+    return plural(row["samples"], "sample") + (f" in {plural(grouped, 'group')}" if grouped else "")
+
+
+def prompt_text(prompt: object) -> str:
+    """The prompt's text, of chat messages all that the last one of the user says, media by kind and size."""
+    if isinstance(prompt, str):
+        return named(prompt)
+    from dumptui.core.sample.messages import parts_of  # which bring numpy
+    from dumptui.core.sample.reconstruction import as_messages
+
+    asked = [one for one in as_messages(prompt) if one.get("role") == "user"]
+    return " ".join(named(part.text) for part in parts_of(asked[-1])) if asked else ""
+
+
+def same_group(sample: Record, group: Record) -> bool:
+    """Whether a row of the samples table is of this row of the groups table."""
+    return sample["group_index"] == group["group_index"] and sample.get("group_part", 0) == group.get("group_part", 0)
+
+
+def group_line(group: Record | None, samples: Sequence[Record], prompt: str) -> Text:
+    """The prompt group at a glance: its members' rewards, whether they differ, and the prompt."""
+    text = Text()
+    if group is not None and group["group_index"] is not None:
+        rewards = [columns.reward(one["compared_reward"]) for one in samples if same_group(one, group)]
+        text.append(f"group {group['group_index']}: ", "bold")
+        text.append("  ".join(rewards[:MANY_SAMPLES]) + "  …" * (len(rewards) > MANY_SAMPLES))
+        spread = "zero-std: unknown" if group["reward_mean"] is None else "zero-std" if group["zero_std"] else ""
+        text.append(f"   {spread}".rstrip(), "bold").append("   ")
+    shown = " ".join(prompt[:2000].split())
+    return text.append("prompt ", "bold").append(visible(shown))

@@ -1,0 +1,1 @@
+"""The reader thread, and what it answers."""

@@ -1,0 +1,1 @@
+"""What a person chose: places, bookmarks, preferences, keys."""

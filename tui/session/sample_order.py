@@ -1,0 +1,64 @@
+"""The selection and order of the samples of a step on screen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from dumptui.core.types import Record
+from dumptui.tui.presentation import columns
+
+# The labels on screen of columns of the samples table, which a filter accepts beside the names of the columns.
+LABEL_KEYS = {
+    field.label: field.key for field in columns.SAMPLES if field.key not in ("label", "shown_reward", "flags")
+}
+LABEL_KEYS["sample"] = "sample_index"
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A sort, a filter `where` as in core/query/filter.py, and a searched `pattern`; each may be empty."""
+
+    sort: columns.Sort = ()
+    where: str = ""
+    pattern: str = ""
+
+    def sorted_by(self, key: str) -> Arrangement:
+        """Return it sorted by this column alone: the largest first, or reversed if it already was."""
+        sort = self.sort or (("label", False),)
+        descending = not sort[0][1] if sort[0][0] == key else key != "label"
+        return replace(self, sort=((key, descending),))
+
+    def then_by(self, key: str) -> Arrangement:
+        """Return it with this column as the last sort key; a column that is a key already is reversed."""
+        if not self.sort:
+            return self.sorted_by(key)
+        if key in dict(self.sort):
+            return replace(self, sort=tuple((name, down != (name == key)) for name, down in self.sort))
+        return replace(self, sort=(*self.sort, (key, key != "label")))
+
+    def reversed(self) -> Arrangement:
+        return replace(self, sort=tuple((key, not down) for key, down in self.sort or (("label", False),)))
+
+    def order(self, records: Sequence[Record], shown: Collection[int]) -> list[int]:
+        """Return the positions in `shown` in the order of the sort."""
+        sort = tuple(("sample_index" if key == "label" else key, down) for key, down in self.sort)
+        return [position for position in columns.order(records, sort) if position in shown]
+
+    def select(self, rows: Sequence[Record]) -> list[int]:
+        """Return the rows of the samples table that match the filter. Raises DumpError."""
+        if not self.where:
+            return list(range(len(rows)))
+        from dumptui.core.query.filter import select  # polars takes 0.2 s to import
+
+        return select(rows, self.where, LABEL_KEYS)
+
+    def sort_words(self) -> str:
+        """Return the sort in words, such as "by |Δ|, largest first"; empty in file order."""
+        labels = {field.key: field.label for field in columns.SAMPLES}
+        if not self.sort:
+            return ""
+        if len(self.sort) == 1:
+            key, down = self.sort[0]
+            return f"by {labels[key]}, {'largest' if down else 'smallest'} first"
+        return "by " + ", then ".join(f"{labels[key]} {'▼' if down else '▲'}" for key, down in self.sort)

@@ -1,0 +1,116 @@
+"""The app in its terminal: how it writes there, and how it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from functools import partial
+from typing import Any
+
+from rich.console import RenderableType
+from textual.dom import DOMNode
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import Monochrome, NoColor
+from textual.screen import Screen
+from textual.widget import Widget
+
+from dumptui.tui.terminal.clipboard import clipboard_sequence
+from dumptui.tui.terminal.defects import DefectApp
+from dumptui.tui.terminal.diff_painting import Painter, Rows, Shown
+from dumptui.tui.terminal.driver import TerminalDriver
+from dumptui.tui.terminal.themes import ON_BLACK
+
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+CATCH_UP_SECONDS = 0.1
+"""Between two looks at whether the terminal has taken what was written."""
+
+
+class TerminalApp(DefectApp):
+    """Writes differences, and ends tidily when it is told to end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_theme(ON_BLACK)
+        self.animation_level = "none"  # over SSH an animated page is 220 KB instead of 24
+        self._shown = Shown()
+        self._catches_up = False
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        return TerminalDriver if found is LinuxDriver else found
+
+    def on_mount(self) -> None:
+        self.app_resume_signal.subscribe(self, self._repaint)
+        if isinstance(self._driver, TerminalDriver):
+            # All by the event loop: Textual's own handlers stop and start the driver between any two bytecodes, and
+            # wait for ever when those are inside of the queue of what is to be written.
+            loop = asyncio.get_running_loop()
+            for number in ENDING_SIGNALS:
+                loop.add_signal_handler(number, partial(self._end, self._driver, number))
+            loop.add_signal_handler(signal.SIGTSTP, self._driver._sigtstp_application)
+            loop.add_signal_handler(signal.SIGCONT, partial(resume, self._driver))
+
+    def _end(self, driver: TerminalDriver, number: signal.Signals) -> None:
+        if not os.isatty(driver.fileno):
+            driver.leave()
+        self.exit(return_code=128 + number)
+
+    def end_without_terminal(self) -> None:
+        if isinstance(self._driver, TerminalDriver) and not self._exit:
+            self._driver.leave()
+            self.exit(return_code=128 + signal.SIGHUP)
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        if self._lags():
+            return
+        if isinstance(renderable, Rows) and not self._batch_count:
+            renderable = self._shown.changes(renderable)
+        super()._display(screen, renderable)
+
+    def _lags(self) -> bool:
+        """Whether the terminal has much to take yet: then nothing more is drawn until it has, and then all of it."""
+        if not isinstance(self._driver, TerminalDriver) or not self._driver.lags:
+            return False
+        if not self._catches_up:
+            self._catches_up = True
+            self.set_timer(CATCH_UP_SECONDS, self._catch_up)
+        return True
+
+    def _catch_up(self) -> None:
+        self._catches_up = False
+        if not self._lags():
+            self._repaint(None)
+
+    def _register(self, parent: DOMNode, *widgets: Widget, **where: Any) -> list[Widget]:
+        for widget in widgets:
+            if isinstance(widget, Screen):
+                widget._compositor = Painter()
+                for below in self.screen_stack[-1:]:  # set when it is shown, they would style all of it once more
+                    widget.add_class(*below.classes, update=False)
+        return super()._register(parent, *widgets, **where)
+
+    def _repaint(self, _: object) -> None:
+        self._shown.forget()
+        self.screen.refresh()
+
+    def on_resize(self) -> None:
+        self._shown.forget()  # terminals shift and wrap what they show when they are resized, also there and back
+
+    def copy_to_clipboard(self, text: str) -> None:
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(clipboard_sequence(text, os.environ))
+
+    def watch_theme(self) -> None:
+        """For NO_COLOR Textual has a filter that fits the first theme; with an ansi theme it makes black on black."""
+        if self.no_color:
+            others = [one for one in self._filters if not isinstance(one, (NoColor, Monochrome))]
+            self._filters = [*others, NoColor() if self.native_ansi_color else Monochrome()]
+
+
+def resume(driver: LinuxDriver) -> None:
+    """Go on after a stop. A signal to go on that follows none, as after a hang-up, would start the driver twice."""
+    if driver._must_signal_resume:
+        driver._sigcont_application()

@@ -1,0 +1,1 @@
+"""A column of foldable blocks of text."""

@@ -1,0 +1,1 @@
+"""Small questions over the screen."""

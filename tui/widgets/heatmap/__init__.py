@@ -1,0 +1,1 @@
+"""Tokens as flowing text, shaded by a statistic."""
