@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 MINUTE_SECONDS = 60.0  # seconds after which the age of the newest data may read otherwise
 
 
+def staleness_of(row: Record) -> tuple[str, str]:
+    return str(row.get("staleness_mean")), str(row.get("staleness_reason"))
+
+
 class StepsApp(TerminalApp):
     """The part of the app that goes from step to step; `clear`, `show` and `show_failure` are for its panes."""
 
@@ -229,6 +233,8 @@ class StepsApp(TerminalApp):
         self._go_along(event.rows)
         if self.wanted in event.rows:
             self.show_where()
+            if self.loaded is not None and staleness_of(event.rows[self.wanted]) != staleness_of(self.loaded.row):
+                self.reader.open_step(self.wanted)  # of its samples too, other steps tell more now
 
     def _go_along(self, rows: Mapping[StepKey, Record]) -> None:
         newer = self.live.step_to_open(rows, self.wanted, self.run_.ages)

@@ -30,7 +30,7 @@ class HealthPane(Vertical):
 # Health
 
 What is missing, partial, unreadable or contradictory in the whole run, and what was inferred. The list grows step by
-step while the run is read.
+step while the run is read; while a run is followed, steps that change are checked again.
 
 - **error**: something is unreadable, missing or contradictory; **warning**: something covers only a part;
   **info**: worth knowing, such as the parallel layout and unrecognised files.

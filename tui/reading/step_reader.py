@@ -40,9 +40,12 @@ class StepReader:
     def open(self, key: StepKey, report: Report) -> StepLoaded:
         """Raises Abandoned and DumpError."""
         recent = self.recent.get(self.files(key))
-        if recent is not None:
-            return recent
-        step, samples = self._read(key, report)
+        if recent is None:
+            step, samples = self._read(key, report)
+        else:  # other steps may tell more of how stale its samples are
+            step, samples = recent.step, self.summaries.staleness.of_samples(key, recent.samples, self._check)
+            if samples == recent.samples:
+                return recent
         groups = steps.groups(samples, evaluation=key.evaluation)
         row = self.summaries.staleness.of_step(key, steps.step_row(step, samples))
         loaded = StepLoaded(key, step, samples, groups, row, ranked(samples, groups, key.evaluation))

@@ -90,7 +90,9 @@ class ReaderTasks:
 
     def open_step(self, key: StepKey) -> None:
         try:
-            self._post(self._steps.open(key, lambda done, total: self._post(ReadProgress(key, done, total))))
+            loaded = self._steps.open(key, lambda done, total: self._post(ReadProgress(key, done, total)))
+            self.scan.opened(key, loaded.row)
+            self._post(loaded)
             self._thread.hold(PAINTING_SECONDS)
         except Abandoned:
             return
@@ -102,6 +104,7 @@ class ReaderTasks:
     def forget(self) -> None:
         """Of the steps that were read: what counts as the reward is another entry."""
         self._steps.recent.clear()
+        self.scan.forget()
 
     def passages(self, key: StepKey) -> list[list[Passage]]:
         files = self._steps.files(key)
@@ -266,7 +269,7 @@ class ReaderTasks:
             return
         self._told = problem
         self._steps.summaries.run = look.run
-        self._steps.summaries.staleness.forget(look.changed)
+        self._steps.summaries.staleness.forget((*look.changed, *look.gone))
         self._post(RunPolled(look, newest, words))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 

@@ -125,11 +125,20 @@ async def until_same(name: str, app: DumpTui, fresh: DumpTui) -> None:
     end = time.monotonic() + DEADLINE
     while (lines(app), sheet(app)) != (lines(fresh), sheet(fresh)):
         other = [f"{ours}\n{theirs}" for ours, theirs in zip(lines(app), lines(fresh), strict=True) if ours != theirs]
-        assert time.monotonic() < end, "\n".join([f"{name}, the follower and the new start:", *other])
+        assert time.monotonic() < end, "\n".join(
+            [f"{name}, the follower and the new start:", *other, *differing(app, fresh)]
+        )
         await asyncio.sleep(0.05)
 
 
-def sheet(app: DumpTui) -> object:
+def differing(app: DumpTui, fresh: DumpTui) -> list[str]:
+    """What the rows differ in."""
+    ours, theirs = (found[2] if (found := sheet(one)) else [] for one in (app, fresh))
+    pairs = ((a, b) for a, b in zip(ours, theirs, strict=False) if a != b)
+    return [f"{key}: {a.get(key)} {b.get(key)}" for a, b in pairs for key in a | b if a.get(key) != b.get(key)]
+
+
+def sheet(app: DumpTui) -> tuple[str, StepKey | None, list[Any]] | None:
     pane = app.panes[app.pane]
     found = pane.sheet() if isinstance(pane, Sheeted) else None
     return None if found is None else (found.view, found.key, list(found.rows()))

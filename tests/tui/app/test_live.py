@@ -613,6 +613,21 @@ async def test_what_the_file_system_refused_is_read_once_it_is_not(root: Path, m
         await until_shown(pilot, "4 samples in 1 group")
 
 
+async def test_a_folder_that_can_not_be_listed_is_an_error_until_it_can(root: Path, tmp_path: Path) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        await press(pilot, "5")
+        await until_shown(pilot, "0 errors, 0 warnings, 1 note")
+        (root / "train_data").rename(tmp_path / "away")
+        (root / "train_data").write_text("")
+        app.reader.look()
+        await until_shown(pilot, "1 error, 0 warnings, 1 note", "train_data: can't be listed: Not a directory")
+        (root / "train_data").unlink()
+        (tmp_path / "away").rename(root / "train_data")
+        app.reader.look()
+        await until_shown(pilot, "0 errors, 0 warnings, 1 note", "live, data")
+
+
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Where the clock on the wall shows another time than UTC, which all times of a run are in."""
