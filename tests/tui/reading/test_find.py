@@ -78,7 +78,7 @@ async def test_a_filter_leaves_the_samples_for_which_it_holds(root: Path, size: 
         await closed(pilot)
         await until_shown(pilot, "4 of 8 samples", "where reward == 1 or reward is null")
         await until(pilot, lambda: "sample" in app.rollout.table.render_line(0).text)
-        assert column(app.rollout.table, "sample") == ["9", "10", "13", "14"]
+        assert column(app.rollout.table, "sample") == ["!9", "!10", "!13", "!14"]
         assert app.rollout.table.has_focus
         await go(pilot, "enter", "n", "n", "n", "p")
         await until_shown(pilot, "sample 13 ·")
@@ -122,10 +122,10 @@ async def test_nothing_typed_shows_all_and_the_sample_under_the_cursor_stays(roo
         await type_in(pilot, "slash", "reward == 1", "enter")
         await closed(pilot)
         await go(pilot, "down")
-        assert under_cursor(app.rollout.table)[0] == "13"
+        assert under_cursor(app.rollout.table)[0] == "!13"
         await type_in(pilot, "slash", "", "enter")
         await closed(pilot)
-        assert under_cursor(app.rollout.table)[0] == "13"
+        assert under_cursor(app.rollout.table)[0] == "!13"
         await until_shown(pilot, "< step 1 > · 8 samples")
 
 
@@ -152,7 +152,7 @@ async def test_a_sample_that_is_filtered_out_can_be_on_show_elsewhere(root: Path
         await go(pilot, "n")
         await until_shown(pilot, "sample 13 ·")
         await go(pilot, "1")
-        assert under_cursor(app.rollout.table)[0] == "13"
+        assert under_cursor(app.rollout.table)[0] == "!13"
 
 
 # Search -----------------------------------------------------------------------------------------------------------
@@ -266,12 +266,12 @@ async def test_a_second_column_orders_what_is_equal_in_the_first(root: Path) -> 
         await go(pilot, "s")
         await choose(pilot, "len", "space")
         await until_shown(pilot, "by reward ▼, then len ▼")
-        assert column(table, "sample") == ["13", "9", "12", "8", "14", "15", "10", "11"]
+        assert column(table, "sample") == ["!13", "!9", "!12", "!8", "!14", "!15", "!10", "!11"]
         assert table.render_line(0).text.count("▼") == 2
         await go(pilot, "S")
-        assert column(table, "sample") == ["8", "12", "9", "13", "10", "11", "14", "15"]
+        assert column(table, "sample") == ["!8", "!12", "!9", "!13", "!10", "!11", "!14", "!15"]
         await pilot.click("#samples", offset=(table.render_line(0).text.index("len"), 0), shift=True)
-        assert column(table, "sample")[:4] == ["12", "8", "13", "9"]
+        assert column(table, "sample")[:4] == ["!12", "!8", "!13", "!9"]
         await pilot.click("#samples", offset=(table.render_line(0).text.index("len"), 0))
         await until_shown(pilot, "8 samples in 2 groups · by len, largest first")
 
