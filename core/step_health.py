@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from dumptui.core.context_parallel import Ints
 from dumptui.core.copies import Contradiction, contradictions
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.finding import Finding, Level, count
 from dumptui.core.flat import Flat
 from dumptui.core.join import Step, load, read_shards
-from dumptui.core.mirror import mirror_index
+from dumptui.core.mirror import mirror_index, read_mirror
 from dumptui.core.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.run import StepFiles, StepKey, is_young
-from dumptui.core.sample import WEIGHTED
+from dumptui.core.sample import WEIGHTED, Sample
 from dumptui.core.schedule import lost_rollouts
 from dumptui.core.survey import parts
 from dumptui.core.values import is_other_shape
@@ -63,11 +65,30 @@ def _mirror(step: Step) -> Iterator[Finding]:
         return
     try:
         mirrored = list(mirror_index(mirror.path).iter_rows())
+        if mirrored != [(one.index, one.response_length, one.total_length) for one in step.samples]:
+            yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
+            return
+        pairs = zip(step.samples, read_mirror(mirror.path), strict=True)
+        other = sum(not _same_lists(sample, copy) for sample, copy in pairs)
     except DumpError as error:
         yield _unreadable(step.files.key, error)
         return
-    if mirrored != [(one.index, one.response_length, one.total_length) for one in step.samples]:
-        yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
+    if other:
+        extent = f"{other} of {count(len(step.samples), 'sample')}"
+        problem = f"holds other tokens, masks or log-probs than the rollout file in {extent}"
+        yield Finding("error", problem, step.files.key, mirror.path)
+
+
+def _same_lists(sample: Sample, copy: Sample) -> bool:
+    pairs = (
+        (sample.tokens, copy.tokens),
+        (sample.loss_mask, copy.loss_mask),
+        (sample.rollout_log_probs, copy.rollout_log_probs),
+    )
+    return all(
+        mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs, equal_nan=True))
+        for mine, theirs in pairs
+    )
 
 
 def _torn(files: StepFiles) -> Iterator[Finding]:
