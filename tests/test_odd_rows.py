@@ -4,6 +4,7 @@ odd costs its own sample.
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,19 @@ def test_an_odd_value_under_a_key_that_nobody_knows_costs_its_own_sample(tmp_pat
     shown = [document["fields"]["own"] for document in look_at_everything(tmp_path)]
     assert [one["values"] for one in shown] == [None, *[[0.5] * 6] * 3]
     assert shown[0]["reason"] == "own has 4 values for 6 response tokens"
+
+
+def test_a_damaged_tensor_of_a_rollout_file_costs_its_own_sample(tmp_path: Path) -> None:
+    batch = [{**one, "rollout_log_probs": torch.tensor(one["rollout_log_probs"])} for one in map(sample, range(3))]
+    path = tmp_path / "rollout_data" / "0.pt"
+    write_step(tmp_path, 0, [sample(at) for at in range(3)], mirror=False)
+    torch.save({"rollout_id": 0, "samples": batch}, path)
+    sound = [document["fields"] for document in look_at_everything(tmp_path)]
+    with zipfile.ZipFile(path) as file:
+        header = file.getinfo("0/data/1").header_offset
+    damaged = bytearray(path.read_bytes())
+    damaged[header + 26] ^= 4
+    path.write_bytes(damaged)
+    found = look_at_everything(tmp_path)
+    assert found[0]["fields"] == sound[0] and found[2]["fields"] == sound[2]
+    assert "can't be read: its zip directory is damaged" in found[1]["notes"][0]
