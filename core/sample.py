@@ -236,8 +236,8 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
 
 
 def is_weighted(mask: Array) -> bool:
-    if mask.dtype.kind in "iu" and mask.flags.c_contiguous:
-        return bool(mask.view(f"u{mask.itemsize}").max(initial=0) > 1)
+    if mask.dtype.kind in "iu":
+        return bool(np.bitwise_or.reduce(mask) >> 1)
     return bool(np.count_nonzero(mask == 0) + np.count_nonzero(mask == 1) < len(mask))
 
 
