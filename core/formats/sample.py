@@ -180,11 +180,14 @@ def read_or_note(fields: Mapping[str, Any], position: int, index: int | None, oc
     """A sample; where a value of it can't be read at all, one without values that says why."""
     try:
         return read_sample(fields, position, index, occurrence)
-    except DumpError:
-        raise
+    except DumpError as error:
+        if isinstance(error.__cause__, OSError) or error.problem.startswith("changed "):
+            raise  # of the whole file, which may be another by now
+        problem = error.problem
     except Exception as error:  # whatever an odd value provokes costs its own sample
-        empty = read_sample({"response_length": 0}, position, index, occurrence)
-        return replace(empty, notes=(f"can't be read: {type_name(error)}: {preview(str(error))}",))
+        problem = f"{type_name(error)}: {preview(str(error))}"
+    empty = read_sample({"response_length": 0}, position, index, occurrence)
+    return replace(empty, notes=(f"can't be read: {problem}",))
 
 
 def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
@@ -233,8 +236,8 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
 
 
 def is_weighted(mask: Array) -> bool:
-    if mask.dtype.kind in "iu" and mask.flags.c_contiguous:
-        return bool(mask.view(f"u{mask.itemsize}").max(initial=0) > 1)
+    if mask.dtype.kind in "iu":
+        return bool(np.bitwise_or.reduce(mask) >> 1)
     return bool(np.count_nonzero(mask == 0) + np.count_nonzero(mask == 1) < len(mask))
 
 

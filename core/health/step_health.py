@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from dumptui.core.arrays import Ints
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.fields.token_field import TokenField
-from dumptui.core.formats.miles.parquet_mirror import mirror_index
-from dumptui.core.formats.sample import WEIGHTED_MASK
+from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
+from dumptui.core.formats.sample import WEIGHTED_MASK, Sample
 from dumptui.core.formats.values import is_other_shape
 from dumptui.core.health.finding import Finding, Level
 from dumptui.core.health.odd_values import OddValues
@@ -68,7 +70,12 @@ def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
     if mirror is None or step.rollout.path == mirror.path:
         return
     try:
-        mirrored = mirror_index(mirror.path)
+        mirrored = list(mirror_index(mirror.path))
+        if mirrored != [(sample.index, sample.response_length, sample.total_length) for sample in step.samples]:
+            yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
+            return
+        pairs = zip(step.samples, read_mirror(mirror.path), strict=True)
+        other = sum(not _same_lists(sample, copy) for sample, copy in pairs)
     except DumpError as error:
         if isinstance(error, NotHere):
             if error.problem in seen:  # what is lacking is so for all steps
@@ -76,8 +83,22 @@ def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
             seen.add(error.problem)
         yield _unreadable(step.files.key, error)
         return
-    if mirrored != [(one.index, one.response_length, one.total_length) for one in step.samples]:
-        yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
+    if other:
+        extent = f"{other} of {plural(len(step.samples), 'sample')}"
+        problem = f"holds other tokens, masks or log-probs than the rollout file in {extent}"
+        yield Finding("error", problem, step.files.key, mirror.path)
+
+
+def _same_lists(sample: Sample, copy: Sample) -> bool:
+    pairs = (
+        (sample.tokens, copy.tokens),
+        (sample.loss_mask, copy.loss_mask),
+        (sample.rollout_log_probs, copy.rollout_log_probs),
+    )
+    return all(
+        mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs, equal_nan=True))
+        for mine, theirs in pairs
+    )
 
 
 def _torn(files: StepFiles) -> Iterator[Finding]:

@@ -30,14 +30,20 @@ class Contradiction(NamedTuple):
 
 def contradictions(step: Step, positions: Sequence[int] | None = None) -> Iterator[Contradiction]:
     """Of these samples, all by default, once for each two files and column."""
-    wanted = None if positions is None else set(positions)
-    for peers in step.peers:
-        joined = ((row, at) for row, at in enumerate(peers.positions.tolist()) if at >= 0)
-        rows = [(row, at) for row, at in joined if wanted is None or at in wanted]
-        if rows:
-            yield from in_train_files(step, peers, rows)
-            yield from with_rollout_file(step, peers, rows)
-    yield from of_batch(step, wanted)
+    for peers, rows in placed(step, positions):
+        yield from in_train_files(step, peers, rows)
+        yield from with_rollout_file(step, peers, rows)
+    yield from of_batch(step, None if positions is None else set(positions))
+
+
+def placed(step: Step, positions: Sequence[int] | None) -> Iterator[tuple[ShardGroup, list[tuple[int, int]]]]:
+    """The data-parallel shards of samples, with their rows and positions."""
+    if positions is None:
+        for peers in step.peers:
+            yield peers, [(row, at) for row, at in enumerate(peers.positions.tolist()) if at >= 0]
+        return
+    rows = ((at, step.rows[at]) for at in positions)
+    yield from ((row.peers, [(row.row, at)]) for at, row in rows if row is not None)
 
 
 def in_train_files(step: Step, peers: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:

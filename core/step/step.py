@@ -13,7 +13,7 @@ from dumptui.core.arrays import Bools, Ints
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.token_field import State, TokenField, empty, overlay, ratio
 from dumptui.core.formats.miles.parquet_mirror import read_samples_of
-from dumptui.core.formats.miles.train_file import Shard, read_shard
+from dumptui.core.formats.miles.train_file import Shard, mostly, read_shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample
 from dumptui.core.formats.values import Dumped, Numbers, floats, other_shape
 from dumptui.core.parallel.assembly import place
@@ -97,12 +97,7 @@ class Step:
 
     def _is_per_token(self, name: str) -> bool:
         holders = [sample for sample in self.samples if sample.response_length and name in sample.extra]
-        return bool(holders) and all(
-            isinstance(value := sample.extra[name], (np.ndarray, Dumped))
-            and value.shape == (sample.response_length,)
-            and str(value.dtype).startswith(("float", "bfloat"))
-            for sample in holders
-        )
+        return mostly(lambda sample: is_per_token(sample.extra[name], sample.response_length), holders)
 
     # Masks -----------------------------------------------------------------------------------------------------
 
@@ -320,6 +315,12 @@ def coarsest(peers: ShardGroup, column: str, row: int) -> float:
 
 def engine_numbers(sample: Sample) -> Numbers | None:
     return None if sample.rollout_log_probs is None else Numbers(sample.rollout_log_probs, sample.unscored)
+
+
+def is_per_token(value: object, length: int) -> bool:
+    if not isinstance(value, (np.ndarray, Dumped)) or value.shape != (length,):
+        return False
+    return str(value.dtype).startswith(("float", "bfloat"))
 
 
 def why_none(sample: Sample, name: str, found: Numbers | None) -> str | None:

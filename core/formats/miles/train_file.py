@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -50,6 +50,8 @@ PLAIN_COLUMNS = frozenset(["rewards", "raw_reward", "truncated"])
 # Columns of whole numbers, one a token or a response token.
 INTEGER_COLUMNS = frozenset(["tokens", "loss_masks"])
 ODD_WIDTH = -2  # in place of a number of values
+FEW = 3  # values that tell whether it is worth a look at all of them
+T = TypeVar("T")
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)
@@ -231,10 +233,13 @@ def is_per_token(name: str, values: object, rows: int) -> bool:
     """Whether a column holds one float tensor a row: the shape of every per-token statistic, known by name or not."""
     if name in NOT_PER_TOKEN or not isinstance(values, (list, tuple)) or len(values) != rows:
         return False
-    there = (value for value in values if value is not None)
-    if name not in PER_TOKEN:
-        return is_floats(next(there, None))
-    return any(map(is_floats, there))
+    there = [value for value in values if value is not None]
+    return any(map(is_floats, there)) if name in PER_TOKEN else mostly(is_floats, there)
+
+
+def mostly(fits: Callable[[T], bool], values: Sequence[T]) -> bool:
+    """Whether more than half of some values fit, so that an odd one costs itself; none of the first few is enough."""
+    return any(map(fits, values[:FEW])) and 2 * sum(map(fits, values)) > len(values)
 
 
 def is_floats(value: object) -> bool:
