@@ -360,11 +360,11 @@ async def test_a_step_that_was_left_unread_stays_so(root: Path) -> None:
     async with live(root) as (app, pilot):
         app.announce(StepKey(0))
         await press(pilot, "escape")
-        await until_shown(pilot, "left unread")
+        await until_shown(pilot, "not loaded")
         write(root, 0)
         app.reader.look()
         await until(pilot, lambda: app.rollout.rows[StepKey(0)]["train_samples"] == 4)
-        assert "left unread" in await still(pilot)
+        assert "not loaded" in await still(pilot)
 
 
 @contextmanager
@@ -521,7 +521,7 @@ async def test_health_follows_the_run_and_keeps_its_cursor(root: Path) -> None:
         again = [sample(at, seed=70 + at) for at in range(4)]
         write_step(root, 2, again, LAYOUT, train=False, age=100)  # an attempt that resumed
         app.reader.look()
-        await until_shown(pilot, "1 error, ", "train files are older than the rollout file: of an earlier attempt")
+        await until_shown(pilot, "1 error, ", "train files are older than the rollout file")
         assert app.health.rows[app.health.query_one("#findings", Table).cursor] == here
         write_step(root, 2, again, LAYOUT, age=50)
         app.reader.look()
@@ -547,7 +547,7 @@ async def test_health_says_of_a_file_that_stays_broken_what_a_new_start_says(
         age(root, 0, YOUNG_SECONDS + 30)
         age(root, 1, YOUNG_SECONDS)
         app.reader.look()
-        await until_shown(pilot, "1 error, 0 warnings, 1 note", "is cut short")
+        await until_shown(pilot, "1 error, 0 warnings, 1 note", "is truncated")
         path.write_bytes(whole)
         age(root, 1, 0)
         app.reader.look()
