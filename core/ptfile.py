@@ -19,9 +19,10 @@ from dumptui.core.memory_ceiling import may_grow, memory_ceiling
 from dumptui.core.number_runs import cut_number_runs
 from dumptui.core.pickle_feed import OnRead, PickleFeed, feed_bytes
 from dumptui.core.placeholder import Placeholder
+from dumptui.core.room import can_hold
 from dumptui.core.snapshot import Snapshot, Stamp, Truncated
 from dumptui.core.storages import Storages
-from dumptui.core.tensor import Array, Tensor
+from dumptui.core.tensor import Array, Tensor, most_values
 from dumptui.core.unpickle import Unpickler
 from dumptui.core.zip_directory import LOCAL_SIGNATURE, Directory, read_directory
 
@@ -87,7 +88,16 @@ class PtFile:
         if "data.pkl" not in directory.entries:
             raise DumpError(self.path, "is a zip without a data.pkl, so not a torch file")
         storages = Storages(self._snapshot, directory)
+        root = self._load_pickle(storages, directory, on_read)
+        if storages.claimed > most_values(self.size):
+            raise DumpError(self.path, f"its tensors claim {storages.claimed:,} values, more than it can hold")
+        return root
+
+    def _load_pickle(self, storages: Storages, directory: Directory, on_read: OnRead | None) -> Any:
         start, size = storages.extent("data.pkl")
+        self._snapshot.check_written(start, size)
+        if not can_hold(size):
+            raise TooLittleMemory(self.path)
         whole = self._read_pickle(start, size, directory.entries["data.pkl"].crc, on_read)
         if size < _WORTH_CUTTING:
             return self._unpickle(feed_bytes(bytes(whole), on_read, size), storages)

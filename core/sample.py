@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dumptui.core.context_parallel import Array, Ints
-from dumptui.core.errors import NoDump
+from dumptui.core.errors import DumpError, NoDump
 from dumptui.core.ptfile import OnRead, Placeholder, PtFile
+from dumptui.core.tensor import most_values
 from dumptui.core.values import (
+    Dumped,
     Numbers,
     alike,
     as_cell,
@@ -138,7 +141,8 @@ class Rollout:
 
 def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None = None) -> Rollout:
     """Read a whole rollout file. Raises DumpError, NoDump when it is whole but no rollout dump."""
-    root = PtFile(path, on_read=on_read).root
+    file = PtFile(path, on_read=on_read)
+    root = file.root
     notes = []
     if isinstance(root, Mapping):
         if "format_version" in root:
@@ -151,11 +155,29 @@ def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None
     if not isinstance(found, (list, tuple)):
         raise NoDump(path, "no rollout dump: it holds no list of samples")
     samples = []
-    for at, sample in enumerate(read_samples(found)):
+    for at, sample in enumerate(read_samples(bounded(found, path, file.size))):
         if on_read is not None and at % _AT_ONCE == 0:
             on_read(1, 1)  # all of the file is read: only to be left
         samples.append(sample)
     return Rollout(path, step, evaluation, tuple(samples), metadata, tuple(notes))
+
+
+def bounded(dumped: Iterable[object], path: str | PathLike[str], size: int) -> Iterable[object]:
+    """Samples of files of `size` bytes, counted before arrays are made of them. Raises DumpError for too many values,
+    which are those of lists and tensors that samples share.
+    """
+    left = most_values(size)
+    for one in dumped:
+        left -= sum(map(length_of, one.values())) if isinstance(one, Mapping) else 0
+        if left < 0:
+            raise DumpError(path, "its samples share lists: together they claim more values than it can hold")
+        yield one
+
+
+def length_of(value: object) -> int:
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    return value.size if isinstance(value, (Dumped, np.ndarray)) else 0
 
 
 def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from dumptui.core.context_parallel import Ints
-from dumptui.core.errors import NoDump
+from dumptui.core.errors import DumpError, NoDump
 from dumptui.core.ptfile import Array as Inline
 from dumptui.core.ptfile import OnRead, PtFile
+from dumptui.core.tensor import most_values
 from dumptui.core.values import Dumped, as_int, as_mapping, floats, integers, plain
 
 # Columns of one value a response token, which are cut over context-parallel ranks.
@@ -142,6 +143,8 @@ def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None =
 def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any], step: int, rank: int | None) -> Shard:
     with file.reading():
         listed = {name: read_column(name, values) for name, values in columns.items()}
+    if sum(map(shared_values, listed.values())) > most_values(file.size):
+        raise DumpError(file.path, "its rows share tensors: together they claim more values than it can hold")
     responses = int_column(listed.get("response_lengths"), sizes(listed.get("loss_masks")))
     totals = int_column(listed.get("total_lengths"), sizes(listed.get("tokens")))
     if responses is None or totals is None or len(responses) != len(totals):
@@ -243,16 +246,31 @@ def read_column(name: str, values: object) -> object:
     if name in PLAIN:
         return [plain(row) for row in listed]
     if name in WHOLE:
-        return [whole_numbers(row) for row in listed]
+        made = {id(row): row for row in listed}  # a row that several share is read once
+        made = {key: whole_numbers(row) for key, row in made.items()}
+        return [made[id(row)] for row in listed]
     if not isinstance(next((row for row in listed if row is not None), None), Listed):
         return listed
     if not any(isinstance(row, Listed) and len(row) and isinstance(row[0], float) for row in listed):
         return listed
-    arrays = [floats(row) if isinstance(row, Listed) else None for row in listed]
-    return [
-        row if array is None or len(array.gaps) else Inline(array.values)
-        for row, array in zip(listed, arrays, strict=True)
-    ]
+    made = {id(row): number_row(row) for row in {id(row): row for row in listed}.values()}
+    return [made[id(row)] for row in listed]
+
+
+def number_row(row: object) -> object:
+    array = floats(row) if isinstance(row, Listed) else None
+    return row if array is None or len(array.gaps) else Inline(array.values)
+
+
+def shared_values(rows: object) -> int:
+    """How many values the rows of a column hold together, if some of them are the same object; those of other columns
+    were counted when the file was opened.
+    """
+    if not isinstance(rows, (list, tuple)) or not any(isinstance(row, Dumped) for row in rows[:1]):
+        return 0
+    if len(set(map(id, rows))) == len(rows):
+        return 0
+    return sum(row.size for row in rows if isinstance(row, Dumped))
 
 
 def whole_numbers(row: object) -> object:
