@@ -148,6 +148,16 @@ def _times_at_an_end(file: BinaryIO, size: int, from_end: bool) -> list[float]:
 
 def _times(record: Record) -> Iterator[float]:
     for name in ("ts", "t0", "t1"):
-        value = record.get(name)
-        if isinstance(value, (int, float)) and value != -1 and math.isfinite(value):
-            yield float(value)
+        value = as_time(record.get(name))
+        if value is not None and value != -1:
+            yield value
+
+
+def as_time(value: object) -> float | None:
+    """A finite number; a file may hold one of 400 digits."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

@@ -420,3 +420,21 @@ def test_rollout_files_of_another_step_are_noticed(tmp_path: Path) -> None:
     assert step.trained == 0
     assert step.notes == ["the name says step 3, the content says 4"]
     assert step_rows(tmp_path)[0][1] == "not dumped"
+
+
+def test_the_reason_of_64_dead_ranks_is_one_line_and_the_batch_is_quick(tmp_path: Path) -> None:
+    """A line of 2,142 characters; and the table of 2,000 such files took the square of them."""
+    write_step(tmp_path, 0, [sample(at) for at in range(4)], Layout(dp=2))
+    for rank in range(2, 2002):
+        path = tmp_path / "train_data" / f"0_{rank}.pt"
+        path.write_bytes(b"PK" if rank % 2 else b"")
+        os.utime(path, (0, 0))
+    os.unlink(tmp_path / "train_data" / "0_0.pt")
+    step = load(Run.open(tmp_path).files(StepKey(0)))
+    reason = tables.train_reason(step)
+    assert reason is not None and len(reason) < 200
+    assert "0_2.pt and 999 more: is empty (0 bytes)" in reason
+    begun = time.process_time()
+    rows = tables.batch(step)
+    assert time.process_time() - begun < 0.5
+    assert len(rows) == 2001 and rows[1] | {"file": "0_2.pt", "rank": 2, "state": "unreadable", "bytes": 0} == rows[1]
