@@ -8,13 +8,16 @@ from itertools import groupby
 from pathlib import Path
 from statistics import median
 
+from dumptui.core.apart import apart
+from dumptui.core.errors import DumpError
 from dumptui.core.finding import Finding, record_of, size_of, some
 from dumptui.core.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.record import Record
-from dumptui.core.run import Run, StepFiles, StepKey, is_young
+from dumptui.core.run import Run, StepFiles, StepKey, is_young, tokenizer_of
 from dumptui.core.step_health import read
 from dumptui.core.tables import EARLIER_ATTEMPT
 from dumptui.core.telemetry import Telemetry
+from dumptui.core.tokens import tokenizer_problem
 
 # Step sizes vary with the responses, seldom by more than a factor of two.
 _ODD_SIZE = 4
@@ -49,8 +52,17 @@ def step_rows(
 
 
 def stream_problems(root: Path) -> list[Record]:
-    """A row for each telemetry file that is torn or can't be read: told, but no fault of the dumps."""
+    """A row for each telemetry file that is torn or can't be read, and for such a tokenizer: told, but no fault of the
+    dumps.
+    """
     problems = Telemetry(root).problems(everything=True)
+    tokenizer = tokenizer_of(root)
+    try:
+        problem = apart(tokenizer_problem, tokenizer)  # a large one would keep other threads waiting for 0.2 s
+    except DumpError as error:
+        problem = error.problem
+    if problem is not None:
+        problems.append((tokenizer, problem))
     return [record_of(root, Finding("warning", problem, None, path)) for path, problem in problems]
 
 

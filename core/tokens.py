@@ -114,6 +114,17 @@ class Vocabulary:
         return " " + piece if self._decoder == "null" else piece.replace("▁", " ").encode()
 
 
+def tokenizer_problem(path: Path) -> str | None:
+    """Why a tokenizer can't be read; None of one that can, or is not there."""
+    try:
+        Vocabulary.load(path)
+    except NoTokenizer:
+        return None
+    except DumpError as error:
+        return error.problem
+    return None
+
+
 def whole_text(piece: bytes | str) -> str | None:
     """The text of a piece that is whole characters; None for one that may be a part of some."""
     try:

@@ -18,6 +18,7 @@ from dumptui.core.errors import BeingWritten, DumpError, NoDump
 from dumptui.core.join import Step, load
 from dumptui.core.record import Record
 from dumptui.core.run import Run, StepFiles, StepKey
+from dumptui.tui.cli import main
 from tests.against_truth import states, wrong_values
 from tests.test_run import FOREIGN, once, stale_handle
 from tests.writer import Layout, Truth, sample, write_slime_v2, write_step
@@ -438,3 +439,27 @@ def test_the_reason_of_64_dead_ranks_is_one_line_and_the_batch_is_quick(tmp_path
     rows = tables.batch(step)
     assert time.process_time() - begun < 0.5
     assert len(rows) == 2001 and rows[1] | {"file": "0_2.pt", "rank": 2, "state": "unreadable", "bytes": 0} == rows[1]
+
+
+def test_what_can_not_be_read_beside_the_dumps_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output was blank, and the exit code 0."""
+    write(tmp_path, trajectory=None)
+    broken = [tmp_path / "tokenizer" / "tokenizer.json", tmp_path / "dashboard" / "metrics.jsonl"]
+    for path in broken:
+        path.parent.mkdir()
+        path.write_text('{"no tokenizer": [')
+    (tmp_path / "dashboard" / "metrics.jsonl").write_text("no record\n")
+    os.mkfifo(tmp_path / "dashboard" / "topology.jsonl")
+    named = {
+        ("tokens", "--sample", "0"): "tokenizer.json: no tokenizer that can be read: ",
+        ("conversation", "--sample", "0"): "tokenizer.json: no tokenizer that can be read: ",
+        ("metrics",): "metrics.jsonl: 1 malformed line: byte 0: ",
+        ("lanes",): "topology.jsonl: can't be read: is not a file",
+    }
+    for view, sentence in named.items():
+        assert main([str(tmp_path), "--step", "0", "--no-cache", "--print", *view]) == 0
+        said = capsys.readouterr().err
+        assert sentence in said and said.startswith("dumptui: ") and said.count("\n") == 1
+    main([str(tmp_path), "--no-cache", "--print", "health"])
+    found = capsys.readouterr().out
+    assert all(path.name in found for path in (*broken, tmp_path / "topology.jsonl"))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dumptui.core import tables, views
 from dumptui.core.errors import DumpError
@@ -17,10 +17,16 @@ from dumptui.core.run import Run, StepKey
 from dumptui.core.sample import Sample
 from dumptui.core.single import load_single
 from dumptui.core.summaries import WORTH_WORKERS, Summaries
-from dumptui.core.tokens import Vocabulary
+from dumptui.core.text import visible
+from dumptui.core.tokens import NoTokenizer, Vocabulary
 from dumptui.tui.output import TableWriter, to_csv, to_json, to_table
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dumptui.core.telemetry import Telemetry
 
 BRIEF = 60  # characters of a message in a table
 
@@ -188,8 +194,23 @@ def brief(value: object) -> object:
 def vocabulary(run: Run) -> Vocabulary | None:
     try:
         return Vocabulary.load(run.tokenizer)
-    except DumpError:  # ids are shown instead, which the document says with null
+    except NoTokenizer:  # ids are shown instead, which the document says with null
         return None
+    except DumpError as error:
+        tell(f"{error}: token ids are shown")
+        return None
+
+
+def tell(problem: str) -> None:
+    """On standard error: what is printed lacks something."""
+    print(f"dumptui: {visible(problem)}", file=sys.stderr)
+
+
+def tell_unread(telemetry: Telemetry, paths: Callable[[Path], bool]) -> None:
+    """What can't be read of these files. That the last line of a live run is not whole yet is no news."""
+    for path, problem in telemetry.problems():
+        if paths(path) and not problem.startswith("ends in the middle of a record"):
+            tell(f"{path}: {problem}")
 
 
 def print_health(request: Request) -> int:
@@ -216,14 +237,19 @@ def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:
 def print_metrics(request: Request) -> int:
     from dumptui.core.telemetry import Telemetry
 
-    rows = list(Telemetry(request.run.root).metrics.rows(request.args.key))
+    telemetry = Telemetry(request.run.root)
+    rows = list(telemetry.metrics.rows(request.args.key))
+    read = {log.tail.path for log in telemetry.metrics.logs}
+    tell_unread(telemetry, lambda path: path in read)
     return write(request.args, rows, {"rows": rows})
 
 
 def print_lanes(request: Request) -> int:
     from dumptui.core.telemetry import Telemetry
 
-    rows = list(Telemetry(request.run.root).lane_rows())
+    telemetry = Telemetry(request.run.root)
+    rows = list(telemetry.lane_rows())
+    tell_unread(telemetry, lambda path: True)
     return write(request.args, rows, {"rows": rows})
 
 
