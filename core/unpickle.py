@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from dumptui.core import numpy_pickle, torch_pickle
+from dumptui.core import array_pickle, numpy_pickle, torch_pickle
 from dumptui.core.placeholder import Placeholder, placeholder, placeholder_class
 from dumptui.core.tensor import DTYPES, Array, Tensor, is_known, is_size
 
@@ -160,6 +160,8 @@ KNOWN: dict[tuple[str, str], object] = {
     ("collections", "OrderedDict"): OrderedDict,
     ("collections", "defaultdict"): StandIn(_default_dict),
     ("_codecs", "encode"): StandIn(_encode),
+    ("array", "array"): StandIn(array_pickle.array_of),
+    ("array", "_array_reconstructor"): StandIn(array_pickle.array_of_bytes),
     ("numpy", "dtype"): StandIn(numpy_pickle.PickledDtype),
 }
 for _name in DTYPES:
