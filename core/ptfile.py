@@ -134,14 +134,13 @@ class PtFile:
             raise
 
     def _unpickle(self, feed: PickleFeed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> Any:
-        enough = may_grow(_GROWTH * feed.size + _SLACK)
         try:
             with memory_ceiling(_GROWTH * feed.size + _HEADROOM):
                 return Unpickler(feed, storages, arrays).load()
         except _BROKEN_PICKLE as error:
             if error is feed.interruption:
                 raise
-            if isinstance(error, MemoryError) and not enough:
+            if isinstance(error, MemoryError) and not may_grow(_GROWTH * feed.size + _SLACK):
                 raise TooLittleMemory(self.path) from error
             if isinstance(error, MemoryError):
                 problem = "its pickle claims more memory than its size allows"

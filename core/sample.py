@@ -42,6 +42,7 @@ __all__ = [
     "reward_value",
 ]
 
+_SCALARS = frozenset((str, int, float, bool, type(None), dict))
 _AT_ONCE = 32  # samples: 5 ms of long ones
 
 # What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
@@ -175,6 +176,8 @@ def bounded(dumped: Iterable[object], path: str | PathLike[str], size: int) -> I
 
 
 def length_of(value: object) -> int:
+    if type(value) in _SCALARS:
+        return 0
     if isinstance(value, (list, tuple)):
         return len(value)
     return value.size if isinstance(value, (Dumped, np.ndarray)) else 0

@@ -246,6 +246,8 @@ def read_column(name: str, values: object) -> object:
     if name in PLAIN:
         return [plain(row) for row in listed]
     if name in WHOLE:
+        if all(isinstance(row, Dumped) for row in listed):
+            return listed
         made = {id(row): row for row in listed}  # a row that several share is read once
         made = {key: whole_numbers(row) for key, row in made.items()}
         return [made[id(row)] for row in listed]
@@ -266,7 +268,7 @@ def shared_values(rows: object) -> int:
     """How many values the rows of a column hold together, if some of them are the same object; those of other columns
     were counted when the file was opened.
     """
-    if not isinstance(rows, (list, tuple)) or not any(isinstance(row, Dumped) for row in rows[:1]):
+    if not isinstance(rows, (list, tuple)) or not rows or not isinstance(rows[0], Dumped):
         return 0
     if len(set(map(id, rows))) == len(rows):
         return 0
