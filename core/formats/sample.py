@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from dumptui.core.formats.values import (
 )
 from dumptui.core.formats.weight_versions import Call, read_calls, version_at
 from dumptui.core.ptfile.file import OnRead, Placeholder, PtFile
+from dumptui.core.ptfile.tensor import most_values
 
 __all__ = [
     "OnRead",
@@ -42,6 +44,7 @@ __all__ = [
 
 # Of loss masks that hold more than 0 and 1, which say what is trained on and not how much.
 WEIGHTED_MASK = "loss_mask holds values other than 0 and 1: what is above 0 counts as 1"
+_SCALARS = frozenset((str, int, float, bool, type(None), dict))
 _SAMPLES_PER_CHECK = 32  # samples: 5 ms of long ones
 
 # What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
@@ -145,7 +148,8 @@ class Rollout:
 
 def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None = None) -> Rollout:
     """Read a whole rollout file. Raises DumpError, NoDump when it is whole but no rollout dump."""
-    root = PtFile(path, on_read=on_read).root
+    file = PtFile(path, on_read=on_read)
+    root = file.root
     notes = []
     if isinstance(root, Mapping):
         if "format_version" in root:
@@ -158,11 +162,31 @@ def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None
     if not isinstance(found, (list, tuple)):
         raise NoDump(path, "not a rollout dump: it holds no list of samples")
     samples = []
-    for at, sample in enumerate(read_samples(found)):
+    for at, sample in enumerate(read_samples(bounded(found, path, file.size))):
         if on_read is not None and at % _SAMPLES_PER_CHECK == 0:
             on_read(1, 1)  # all of the file is read: only to be left
         samples.append(sample)
     return Rollout(path, step, evaluation, tuple(samples), metadata, tuple(notes))
+
+
+def bounded(dumped: Iterable[object], path: str | PathLike[str], size: int) -> Iterable[object]:
+    """Samples of files of `size` bytes, counted before arrays are made of them. Raises DumpError for too many values,
+    which are those of lists and tensors that samples share.
+    """
+    left = most_values(size)
+    for one in dumped:
+        left -= sum(map(length_of, one.values())) if isinstance(one, Mapping) else 0
+        if left < 0:
+            raise DumpError(path, "its samples share lists: together they claim more values than it can hold")
+        yield one
+
+
+def length_of(value: object) -> int:
+    if type(value) in _SCALARS:
+        return 0
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    return value.size if isinstance(value, (Dumped, np.ndarray)) else 0
 
 
 def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:

@@ -8,15 +8,17 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
-from dumptui.core.errors import unexpected
+from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.health.finding import Finding, record_of, size_of
 from dumptui.core.health.step_health import read
-from dumptui.core.run.run import Run, StepFiles, StepKey, is_young
+from dumptui.core.process.isolated_reader import apart
+from dumptui.core.run.run import Run, StepFiles, StepKey, is_young, tokenizer_of
 from dumptui.core.step.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.tables.steps import EARLIER_ATTEMPT
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.text import listed
 from dumptui.core.types import Record
+from dumptui.core.vocabulary import tokenizer_problem
 
 StepRow: TypeAlias = tuple[Record, frozenset[str]]
 """A row of a step, and by which name it is told of a run only once, if it is."""
@@ -64,11 +66,18 @@ def new_rows(found: Iterable[StepRow], seen: set[str]) -> list[Record]:
 
 
 def stream_problems(root: Path) -> list[Record]:
-    """A row for each telemetry file that is torn or can't be read: told, but no fault of the dumps."""
+    """Return a row for each telemetry file or tokenizer that is truncated or unreadable, which is no fault of the dumps."""
     try:
         problems = Telemetry(root).problems(everything=True)
     except Exception as error:
         problems = [(root / "dashboard", f"not checked to the end: {unexpected(error)}")]
+    tokenizer = tokenizer_of(root)
+    try:
+        problem = apart(tokenizer_problem, tokenizer)  # a large one would keep other threads waiting for 0.2 s
+    except DumpError as error:
+        problem = error.problem
+    if problem is not None:
+        problems.append((tokenizer, problem))
     return [record_of(root, Finding("warning", problem, None, path)) for path, problem in problems]
 
 

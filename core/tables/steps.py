@@ -5,6 +5,7 @@ Names and formulas are those of the miles dashboard where it has them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean, std
 from dumptui.core.formats.values import as_float
 from dumptui.core.parallel.shard_group import ShardGroup
-from dumptui.core.run.run import StepFiles
+from dumptui.core.run.run import Entry, StepFiles
 from dumptui.core.step.schedule import Schedule, schedule_of
 from dumptui.core.step.step import ORDER_CONTRADICTED, Step
 from dumptui.core.tables.pass_at_k import is_binary, pass_rates
@@ -24,6 +25,8 @@ from dumptui.core.weight_counter import versions_of
 __all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
 
 EARLIER_ATTEMPT = "train files are older than the rollout file: they belong to an earlier attempt"
+
+MOST_PROBLEMS = 4  # of train files, in the reason of a step: Health has them all
 
 # Two rewards closer than this count as equal: shaped rewards that differ only by float rounding are still one value.
 SAME_REWARD = 1e-12
@@ -170,7 +173,8 @@ def batch(step: Step) -> list[Record]:
                 "reason": problem or layout_note(peers),
             }
         )
-    rows += [broken_row(step, error) for error in step.broken]
+    listed = {str(entry.path): (rank, entry) for rank, entry in step.files.shards}
+    rows += [broken_row(*listed[error.path], error) for error in step.broken]
     return rows
 
 
@@ -188,8 +192,7 @@ def layout_note(peers: ShardGroup) -> str | None:
     return "; ".join(peers.caveats) or None
 
 
-def broken_row(step: Step, error: DumpError) -> Record:
-    rank, entry = next((rank, entry) for rank, entry in step.files.shards if str(entry.path) == error.path)
+def broken_row(rank: int | None, entry: Entry, error: DumpError) -> Record:
     unknown = ("cp_rank", "cp_size", "dp_shard", "rows", "tokens", "micro_batch_tokens", "num_microbatches")
     blank: Record = dict.fromkeys(unknown)
     return {
@@ -227,11 +230,23 @@ def train_reason(step: Step) -> str | None:
         said.append(EARLIER_ATTEMPT if step.files.outdated else "the train files have rows of other samples")
     if without:
         said.append(f"{without} of {len(step.samples)} samples have no train row")
-        said += [str(error.path.rsplit("/", 1)[-1]) + ": " + error.problem for error in step.broken]
+        said += why_broken(step.broken)
     lost = {
         f"cp rank {rank} of {peers.cp_size} missing" for peers in step.peers if peers.joined for rank in peers.missing
     }
     return "; ".join(said + sorted(lost)) or None
+
+
+def why_broken(errors: Sequence[DumpError]) -> list[str]:
+    """A part of the reason for each problem, not for each file: a step of 64 dead ranks has the same one 64 times."""
+    alike: dict[str, list[DumpError]] = {}
+    for error in errors:
+        alike.setdefault(re.sub(r"\d+", "", error.problem), []).append(error)
+    said = []
+    for first, *others in alike.values():
+        name = first.path.rsplit("/", 1)[-1]
+        said.append(f"{name}{f' and {len(others)} more' * bool(others)}: {first.problem}")
+    return [*said[:MOST_PROBLEMS], *([f"{len(said) - MOST_PROBLEMS} other problems"] * (len(said) > MOST_PROBLEMS))]
 
 
 # Steps ----------------------------------------------------------------------------------------------------------

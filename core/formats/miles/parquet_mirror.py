@@ -17,15 +17,18 @@ from dumptui.core.arrays import Array
 from dumptui.core.errors import BeingWritten, DumpError
 from dumptui.core.formats.miles.parquet_columns import Index, read_index, read_lists
 from dumptui.core.formats.miles.train_file import Shard
-from dumptui.core.formats.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
+from dumptui.core.formats.sample import OnRead, Rollout, Sample, bounded, read_rollout, read_sample, read_samples
 from dumptui.core.parallel.shard_group import group_shards
 from dumptui.core.process.isolated_reader import apart
+from dumptui.core.ptfile.tensor import most_values
 from dumptui.core.run.run import StepFiles, read_file
 
 Fields: TypeAlias = dict[str, Any]
 
 # A row group: reading one of its rows costs as much as reading all of them.
 _GROUP = 8
+# Tokens a byte: a mirror is compressed, and the same token over and over takes hardly any.
+_MOST_PACKED = 8
 
 
 def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
@@ -38,6 +41,8 @@ def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
     beyond = [row for row in wanted if not 0 <= row < len(index)]
     if beyond:
         raise DumpError(path, f"has no row {beyond[0]}: it holds {len(index)} samples")
+    if sum(index[row].total_length or 0 for row in set(wanted)) > _MOST_PACKED * most_values(path.stat().st_size):
+        raise DumpError(path, "is damaged: it claims more tokens than it can hold")
     lists = apart(read_lists, path, list(_stretches(wanted)))
     occurrences = _occurrences(index)
     return [_sample(path, row, occurrences[row], index[row], lists[row]) for row in wanted]
@@ -126,7 +131,7 @@ def _rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
     rows = [_row_fields(peers.first, row) for peers in group_shards(shards) for row in range(peers.first.rows)]
     rows.sort(key=lambda row: (row["index"] is None, row["index"] or 0))
     note = "no rollout file: read from the train files, without rewards, status and text"
-    samples = list(read_samples(rows))
+    samples = list(read_samples(bounded(rows, shards[0].path, files.train_bytes)))
     shared = {sample.index for sample in samples if sample.occurrence}
     return _rollout(files, shards[0].path, [_unordered(one) if one.index in shared else one for one in samples], note)
 
