@@ -66,7 +66,7 @@ def new_rows(found: Iterable[StepRow], seen: set[str]) -> list[Record]:
 
 
 def stream_problems(root: Path) -> list[Record]:
-    """Return a row for each telemetry file or tokenizer that is truncated or unreadable, which is no fault of the dumps."""
+    """Return a row for each truncated or unreadable telemetry file or tokenizer, which is no fault of the dumps."""
     try:
         problems = Telemetry(root).problems(everything=True)
     except Exception as error:

@@ -302,8 +302,9 @@ def vector(row: object) -> object:
 
 
 def shared_values(rows: object) -> int:
-    """Return how many values the rows of a column hold together, if some of them are the same object; the values of other
-    columns were counted when the file was opened.
+    """Return how many values the rows of a column hold together, if some of them are the same object.
+
+    The values of other columns were counted when the file was opened.
     """
     if not isinstance(rows, (list, tuple)) or not rows or not isinstance(rows[0], Dumped):
         return 0
