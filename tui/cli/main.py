@@ -86,6 +86,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except Exception as error:
+        from dumptui.core.defect import defect_of
+
+        complain(f"a defect of dumptui: {defect_of(error)}; please report this line")
+        return 2
 
 
 def answer(argv: Sequence[str] | None, closed: Collection[str]) -> int:

@@ -7,9 +7,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
@@ -27,33 +26,13 @@ from textual.strip import Strip
 from textual.widget import MountError, Widget
 from textual.worker import WorkerFailed
 
-from dumptui import __version__
+from dumptui.core.defect import Defect, defect_of
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.text import visible
 from dumptui.tui.terminal.key_queue import TypedApp
 
-ROOT = Path(__file__).parents[2]
 SAID_SECONDS = 15.0
 """How long a defect that has no place on the screen is said; the same one is not said again meanwhile."""
-
-
-class Defect(NamedTuple):
-    """What to report of an exception: its type and text, where it was raised, and the version."""
-
-    what: str
-    where: str
-
-    def __str__(self) -> str:
-        return f"{self.what} at {self.where}, dumptui {__version__}"
-
-
-def defect_of(error: BaseException) -> Defect:
-    """`where` is the innermost line of dumptui itself, else that of the library."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if ROOT in Path(frame.filename).parents and frame.filename != __file__]
-    last = (own or frames)[-1:]
-    where = f"{Path(last[0].filename).name}:{last[0].lineno}" if last else "an unknown line"
-    return Defect(visible(f"{type(error).__name__}: {error}".removesuffix(": ")), where)
 
 
 def cause_of(error: BaseException) -> BaseException:

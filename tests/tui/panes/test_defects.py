@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from textual.app import ComposeResult
 
+from dumptui.core.defect import Defect, defect_of
 from dumptui.core.run.run import StepKey
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.batch import BatchPane
@@ -17,7 +18,6 @@ from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.panes.rollout.steps_table import StepsSide
 from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.screens.help import HelpScreen
-from dumptui.tui.terminal.defects import Defect, defect_of
 from dumptui.tui.widgets.plot.scatter import Scatter
 from tests.support.screen import press, tab, text, until, until_shown
 from tests.tui.app.test_app import opened
