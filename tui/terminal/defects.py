@@ -108,7 +108,7 @@ class DefectApp(TypedApp):
         try:
             yield
         except Exception as error:
-            if not self.is_ready:
+            if not self.is_ready or self._leaving or self._exit:
                 raise
             self._fail(pane, self._seen(error))
 

@@ -231,7 +231,7 @@ async def test_evals_and_unreadable_steps(shared: Path) -> None:
         await go(pilot, "enter", "enter")
         await until_shown(pilot, "· eval 2")
     async with opened(shared / "runs" / "broken") as (app, pilot):
-        for _ in range(len(app.run_.steps)):
+        for _ in range(len(app.steps.run.steps)):
             await go(pilot, TAB, "enter", "b", "escape", "less_than_sign")
         assert app.is_running
 
