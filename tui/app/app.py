@@ -10,16 +10,16 @@ from textual import events, on
 from textual.app import App, ComposeResult, SystemCommand
 from textual.containers import Horizontal
 
-from dumptui.core.process import gc_tuning
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.state import State
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.text import visible
 from dumptui.tui.app.bindings import APP_BINDINGS, APP_COMMANDS, SYSTEM_COMMANDS
 from dumptui.tui.app.follow import Live
+from dumptui.tui.app.last_visit import LastVisit
 from dumptui.tui.app.pane_switcher import PaneSwitcher
 from dumptui.tui.app.panes import Panes, import_panes
-from dumptui.tui.app.sheet_actions import SheetActions, visit_of
+from dumptui.tui.app.sheet_actions import SheetActions
 from dumptui.tui.app.steps import Steps
 from dumptui.tui.panes import FIRST_PANE, TABS
 from dumptui.tui.panes.requests import Request
@@ -29,12 +29,11 @@ from dumptui.tui.reading.run_search import Finder
 from dumptui.tui.session.preferences import Preferences
 from dumptui.tui.terminal.terminal_app import TerminalApp
 from dumptui.tui.terminal.themes import keep_theme
-from dumptui.tui.widgets.key_bar import Entry, KeyLine
+from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.message import Answer
 from dumptui.tui.widgets.progress_line import WaitLine
 from dumptui.tui.widgets.tab_bar import TabLine
-from dumptui.tui.widgets.table.table import Table
 
 # The controllers of samples know the reader's answers by type, which brings numpy: they come with the panes.
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ class DumpTui(TerminalApp):
         """
         super().__init__()
         self.state = state or State(run.root, None)
-        summaries = summaries or Summaries(run, Cache(run.root, None))
-        self.reader = Reader(summaries, self.post_message, workers, follow)
+        self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
         self.rollout = RolloutPane(list(run.steps), Finder(self.reader), Preferences(self.state))
         self.wait = WaitLine(id="progress")
         self._where = Line(id="where")
@@ -86,8 +84,8 @@ class DumpTui(TerminalApp):
         self.panes = Panes(self, self._switcher, self._tabs, self.rollout)
         self._asked_sample: tuple[int | None, int] | None = sample
         self._asked_pane = pane or (FIRST_PANE if sample is None else "tokens")
-        self._asks_for_place = (key, sample, pane) != (None, None, None)
-        self._visit = visit_of(self.state)
+        is_at_start = (key, sample, pane) == (None, None, None)
+        self._visit = LastVisit(self.state, self.steps, self.panes, self._switcher, offered=is_at_start)
         self._filled = asyncio.Event()
 
     def compose(self) -> ComposeResult:
@@ -97,7 +95,7 @@ class DumpTui(TerminalApp):
             yield from (name, self._where, self._tabs)
         yield self._switcher
         yield self.wait
-        yield KeyLine(self._offer_visit)
+        yield KeyLine(self._visit.offer)
 
     def on_mount(self) -> None:
         self.theme_changed_signal.subscribe(self, lambda theme: keep_theme(theme.name))
@@ -114,7 +112,6 @@ class DumpTui(TerminalApp):
             if self.is_exiting:
                 return
             self._make_controllers()
-            gc_tuning.collect_from_here()
             self.steps.start(self.places)
             self.panes.show(self._asked_pane)
         self._filled.set()
@@ -124,18 +121,14 @@ class DumpTui(TerminalApp):
         from dumptui.tui.app.places import Places
         from dumptui.tui.app.samples import Samples
         from dumptui.tui.panes.conversation import ConversationPane
-        from dumptui.tui.panes.groups import GroupsPane
         from dumptui.tui.panes.tokens.pane import TokensPane
 
         steps, reader, panes = self.steps, self.reader, self.panes
         self.tokens, self.conversation = panes.of(TokensPane), panes.of(ConversationPane)
-        self.groups = panes.of(GroupsPane)
         self.comparison = Comparison(self, steps, reader, panes)
-        self.samples = Samples(self, steps, reader, panes, self.comparison)
+        self.samples = Samples(self, steps, reader, panes, self.comparison, self._visit)
         self.places = Places(self, steps, panes, self.samples, self.comparison, self._asked_sample)
         self.sheets = SheetActions(self, steps, reader, panes, self.places, self.state, self._visit)
-
-    # The terminal --------------------------------------------------------------------------------------------------
 
     @property
     def is_ready(self) -> bool:
@@ -161,8 +154,6 @@ class DumpTui(TerminalApp):
     def on_unmount(self) -> None:
         self.reader.close()
 
-    # What is on screen ---------------------------------------------------------------------------------------------
-
     @property
     def loaded(self) -> StepLoaded | None:
         return self.steps.loaded
@@ -170,13 +161,6 @@ class DumpTui(TerminalApp):
     @property
     def pane(self) -> str:
         return self.panes.name
-
-    def _offer_visit(self) -> Entry | None:
-        """Offer the place where the last session ended, until this session goes anywhere."""
-        begun = self._asks_for_place or self.pane != FIRST_PANE or (self.is_ready and self.samples.was_opened)
-        if begun or self._visit is None or self._visit.key not in self.steps.run.steps:
-            return None
-        return self._switcher.key_of("desk.visit", f"back to {self._visit}")
 
     # Messages ------------------------------------------------------------------------------------------------------
 
@@ -194,10 +178,6 @@ class DumpTui(TerminalApp):
     @on(TabLine.Chosen)
     def _tab_chosen(self, event: TabLine.Chosen) -> None:
         self.samples.choose_pane(event.name)
-
-    @on(Table.Highlighted, "#samples")
-    def _moved_among_samples(self, event: Table.Highlighted) -> None:
-        self.steps.move_among_samples(event.row)
 
     # Keys ----------------------------------------------------------------------------------------------------------
 

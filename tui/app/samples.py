@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
     from dumptui.core.step.step import Step
     from dumptui.tui.app.comparison import Comparison
+    from dumptui.tui.app.last_visit import LastVisit
     from dumptui.tui.app.panes import Panes
     from dumptui.tui.app.steps import Steps
     from dumptui.tui.reading.reader import Reader
@@ -42,7 +43,9 @@ TOKENS, CONVERSATION = "tokens", "conversation"
 class Samples:
     """Opens samples of the step on screen."""
 
-    def __init__(self, app: TerminalApp, steps: Steps, reader: Reader, panes: Panes, comparison: Comparison) -> None:
+    def __init__(
+        self, app: TerminalApp, steps: Steps, reader: Reader, panes: Panes, comparison: Comparison, visit: LastVisit
+    ) -> None:
         self._app = app
         self._steps = steps
         self._reader = reader
@@ -51,6 +54,7 @@ class Samples:
         self._tokens = panes.of(TokensPane)
         self._conversation = panes.of(ConversationPane)
         self._comparison = comparison
+        self._visit = visit
         self.facts = SampleFacts(app, steps, reader, self._rollout, self._facts_left)
         self.position: int | None = None
         """The sample that is on screen or waited for."""
@@ -62,8 +66,6 @@ class Samples:
         """The token to go to in the pane that is being opened."""
         self.asked_place: Location | None = None
         """A place whose token is gone to once its sample is open."""
-        self.was_opened = False
-        """Whether any sample was."""
 
     # Opening -----------------------------------------------------------------------------------------------------
 
@@ -84,7 +86,7 @@ class Samples:
         if self._steps.loaded is None or (position, pane) != (self.position, self._opening):
             return None
         self._steps.wait.end()
-        self.was_opened = True
+        self._visit.end_offer()
         self._stale -= {pane}
         self._rollout.select_sample(position)
         self._panes.show(pane)

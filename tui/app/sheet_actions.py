@@ -12,28 +12,23 @@ from dumptui.core.errors import DumpError
 from dumptui.core.text import clip, visible
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.presentation.sheets import Sheeted, SheetSource
-from dumptui.tui.session.location import Location
 
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
     from dumptui.core.store.state import State
+    from dumptui.tui.app.last_visit import LastVisit
     from dumptui.tui.app.panes import Panes
     from dumptui.tui.app.places import Places
     from dumptui.tui.app.steps import Steps
     from dumptui.tui.presentation.sheets import Sheet
     from dumptui.tui.reading.reader import Reader
+    from dumptui.tui.session.location import Location
     from dumptui.tui.terminal.terminal_app import TerminalApp
 
 # What one key needs is imported by it: together it would keep the first screen waiting for 0.1 s.
 
-VISIT_KEY = "visit"
 VIEWS_WITHOUT_SAMPLE = ("steps", "batch", "health", "groups", "pair")
 PREVIEW_CELLS = 60  # cells of what would be copied
-
-
-def visit_of(state: State) -> Location | None:
-    """Return where the last session of a run ended."""
-    return Location.from_json(state.get(VISIT_KEY))
 
 
 class SheetActions:
@@ -47,9 +42,9 @@ class SheetActions:
         panes: Panes,
         places: Places,
         state: State,
-        visit: Location | None,
+        visit: LastVisit,
     ) -> None:
-        """`state` keeps bookmarks and the end of this session; `visit` is where the last session ended."""
+        """`state` keeps bookmarks, `visit` where the session ends."""
         self._app = app
         self._steps = steps
         self._reader = reader
@@ -177,10 +172,8 @@ class SheetActions:
     # Places ------------------------------------------------------------------------------------------------------
 
     def remember(self) -> None:
-        """Keep where this session ends, unless it never left the start."""
-        place = self._places.current
-        if place != Location(self._steps.newest):
-            self._state.put(VISIT_KEY, place.to_json())
+        """Keep where this session ends."""
+        self._visit.keep(self._places.current)
 
     def ask_bookmark(self) -> None:
         """Ask for a note, and bookmark the place on screen."""
@@ -203,14 +196,14 @@ class SheetActions:
             if place is not None:
                 self._places.go(place)
 
-        self._app.push_screen(Bookmarks(self._state, self._visit), chosen)
+        self._app.push_screen(Bookmarks(self._state, self._visit.place), chosen)
 
     def go_to_visit(self) -> None:
         """Go to where the last session ended."""
-        if self._visit is None:
+        if self._visit.place is None:
             self._say("there was no earlier session")
         else:
-            self._places.go(self._visit)
+            self._places.go(self._visit.place)
 
 
 def prompt(sample: Sample) -> str:

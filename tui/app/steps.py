@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from dumptui.core.process import gc_tuning
 from dumptui.core.text import visible
 from dumptui.tui.app.follow import POLL_SECONDS, Live, is_newer
-from dumptui.tui.panes.requests import ReadWanted, Request, RewardKeyChosen
+from dumptui.tui.panes.requests import ReadWanted, Request, RewardKeyChosen, SampleRowMoved
 from dumptui.tui.presentation.headline import headline, window_title
 from dumptui.tui.presentation.sample_rows import count
 from dumptui.tui.reading.messages import Broken, ReadProgress, RunPolled, StepFailed, StepLoaded, StepSummaries, Unseen
@@ -74,6 +75,7 @@ class Steps:
 
     def start(self, screen: StepScreen) -> None:
         """Read, and follow, now that there are panes to show it."""
+        gc_tuning.collect_from_here()
         self._screen = screen
         self.open(self.wanted)
         self._scan_others()
@@ -128,11 +130,6 @@ class Steps:
         self.live.moved(True)
         self._rollout.steps.select(self.newest)
 
-    def move_among_samples(self, row: int) -> None:
-        if row:  # at the first one a step opens
-            self.live.moved(False)
-            self.show_where()
-
     def _scan_others(self) -> None:
         self._reader.scan([key for key in reversed(self.run.steps) if key != self.wanted])
 
@@ -146,6 +143,9 @@ class Steps:
                 self._reader.take_reward(request.name)
                 self.open(self.wanted)
                 self._scan_others()
+            case SampleRowMoved() if request.row:  # a step opens at its first sample
+                self.live.moved(False)
+                self.show_where()
 
     def take(self, answer: Answer) -> None:
         match answer:

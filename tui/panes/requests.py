@@ -52,6 +52,12 @@ class SampleMoved(Request):
     position: int
 
 
+class SampleRowMoved(Request):
+    """The cursor of the Rollout pane's samples is in another row."""
+
+    row: int
+
+
 class TokensWanted(Request):
     """Open the tokens of a sample at one of them."""
 

@@ -16,7 +16,7 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import ALARM_SIGN, alarms, sample_cells
 from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.tui.panes.requests import SampleChosen
+from dumptui.tui.panes.requests import SampleChosen, SampleRowMoved
 from dumptui.tui.panes.rollout.reward_scatter import Picture
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import (
@@ -238,6 +238,7 @@ class SamplesSide(Vertical):
         self._hidden = None
         self._show_detail()
         self.picture.select(self.current)
+        self.post_message(SampleRowMoved(event.row))
 
     @on(Table.Selected, "#samples")
     def _chosen(self, event: Table.Selected) -> None:
