@@ -9,6 +9,7 @@ import pytest
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app.app import DumpTui
+from dumptui.tui.panes import TABS
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.widgets.table.table import Table
 from tests.support.screen import press, still, tab, text, until, until_shown
@@ -25,6 +26,8 @@ WAYS = {
     "groups": [tab("groups")],
     "pair": ["down", "enter", "d", "enter"],
 }
+"""The keys to each view from the one before it; the ways to the other panes are their tabs."""
+WAYS |= {name: [tab(name)] for name in TABS if name not in WAYS}
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)], ids=lambda size: "x".join(map(str, size)))
