@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
+from dumptui.core.step.step import Step
 from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group, mean_passes
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
-from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.widgets.reward_strip import reward_strip
 
 OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
@@ -48,17 +48,17 @@ def group_label(row: Record) -> str:
     return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
 
 
-def title(loaded: StepLoaded, groups: list[Group]) -> Text:
+def title(step: Step, groups: list[Group]) -> Text:
     """Return the groups of a step in a line: how many have equal rewards, and pass@k over all of them."""
-    text = Text().append(str(loaded.key), "bold")
-    text.append(f" · {plural(len(loaded.samples), 'sample')} in {plural(len(groups), 'group')}")
+    text = Text().append(str(step.files.key), "bold")
+    text.append(f" · {plural(len(step.samples), 'sample')} in {plural(len(groups), 'group')}")
     spreads = [group.spread for group in groups]
     comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
     text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
     for word in ("single", "unknown"):
         if word in spreads:
             text.append(f", {spreads.count(word)} {word}")
-    if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in loaded.step.samples):
+    if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in step.samples):
         text.append(" · rewards are dicts: w in the Rollout pane chooses an entry", "bold")
     return text.append(passes_text(mean_passes(groups)))
 

@@ -58,7 +58,7 @@ class Scan:
         for key in keys:
             answer = workers.submit(partial(summarise, self._steps.files(key), reward_key))
             answer.add_done_callback(
-                lambda done, key=key: self._thread.soon(self._take, key, done, reward_key)  # type: ignore[misc]
+                lambda done, key=key: self._thread.submit(self._take, key, done, reward_key)  # type: ignore[misc]
             )
 
     def _take(self, key: StepKey, answer: Future[tuple[Record, bool]], reward_key: str | None) -> None:
@@ -110,7 +110,7 @@ class Scan:
 
     def _wait(self, *keys: StepKey) -> None:
         self._waiting.extend(keys)
-        self._thread.soon(self._next)
+        self._thread.submit(self._next)
 
     def _next(self) -> None:
         """One step, then to the back of the queue: whatever was asked meanwhile comes first."""
@@ -125,7 +125,7 @@ class Scan:
             self._waiting.appendleft(key)
         except Exception as error:  # a defect or no memory: it costs the row
             self._give(key, self._steps.unreadable(key, DumpError(str(key), unexpected(error))), False, reward_key)
-        self._thread.soon(self._next)
+        self._thread.submit(self._next)
 
 
 def staleness_of(row: Mapping[str, object]) -> tuple[object, object]:

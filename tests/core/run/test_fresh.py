@@ -112,7 +112,7 @@ async def look(app: DumpTui, pilot: Pilot[None]) -> None:
 async def assert_fresh(app: DumpTui, pilot: Pilot[None]) -> None:
     """Every pane of the newest step is, in the end, that of a new start."""
     await look(app, pilot)
-    async with following(app.run_.root, (app.size.width, app.size.height)) as (fresh, second):
+    async with following(app.steps.run.root, (app.size.width, app.size.height)) as (fresh, second):
         for name, keys in PANES.items():
             for one in (pilot, second):
                 await press(one, *keys)
@@ -152,7 +152,7 @@ async def test_a_follower_sees_what_a_new_start_sees(tmp_path: Path, size: tuple
     first = job.step(0)
     next(first)  # the only step is half written
     async with following(root, size) as (app, pilot):
-        await until(pilot, lambda: app.failed)
+        await until(pilot, lambda: app.steps.failed)
         await press(pilot, "5", "1")  # health is looked for once
         for _ in first:
             await look(app, pilot)
@@ -161,8 +161,8 @@ async def test_a_follower_sees_what_a_new_start_sees(tmp_path: Path, size: tuple
 
         job.tokenizer(length=500)
         for path in job.step(1):
-            if path.name == "1.pt" and StepKey(1) in app.run_.steps:
-                app.choose_step(StepKey(1))  # selected while half written
+            if path.name == "1.pt" and StepKey(1) in app.steps.run.steps:
+                app.steps.choose(StepKey(1))  # selected while half written
             await look(app, pilot)
         job.tokenizer()
         job.metrics('{"ts": 1.0, "step_key": null, "step": 0, "metrics": {"loss": 1.0}}\n{"ts": 2')
@@ -188,7 +188,7 @@ async def test_a_follower_sees_what_a_new_start_sees(tmp_path: Path, size: tuple
         root.rename(tmp_path / "away")
         await look(app, pilot)
         await until(pilot, lambda: "no such folder" in text(app))
-        app.choose_step(StepKey(1))
+        app.steps.choose(StepKey(1))
         (tmp_path / "away").rename(root)
         await look(app, pilot)
         job.rotate(0)

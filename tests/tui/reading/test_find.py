@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
+from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.screens.run_search import HitsScreen
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
@@ -88,7 +89,7 @@ async def test_a_filter_leaves_the_samples_for_which_it_holds(root: Path, size: 
         await until_shown(pilot, "< step 2 · 8 samples")
         assert app.rollout.table.has_focus
         await go(pilot, "escape")
-        assert app.rollout.steps.has_focus
+        assert app.rollout.steps.table.has_focus
 
 
 async def test_typing_a_filter(root: Path) -> None:
@@ -146,7 +147,7 @@ async def test_a_sample_that_is_filtered_out_can_be_on_show_elsewhere(root: Path
         await type_in(pilot, "slash", "reward == 1", "enter")
         await closed(pilot)
         await go(pilot, "2")
-        app.batch.query_one("#batch-samples", Table).focus()
+        app.panes.of(BatchPane).query_one("#batch-samples", Table).focus()
         await go(pilot, "home", "enter")
         await until_shown(pilot, "sample 8 ·")
         await go(pilot, "n")
@@ -282,7 +283,7 @@ async def test_columns_are_picked_for_samples_and_steps(root: Path, size: tuple[
         await go(pilot, "enter")
         await columns_picked(pilot, app.rollout.table, "group")
         await go(pilot, "escape")
-        await columns_picked(pilot, app.rollout.steps, " n ")
+        await columns_picked(pilot, app.rollout.steps.table, " n ")
 
 
 async def columns_picked(pilot: Pilot[None], table: Table, first: str) -> None:

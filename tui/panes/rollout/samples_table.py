@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 from textual.reactive import var
 
 from dumptui.core.errors import DumpError
@@ -17,10 +16,10 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.tables.alarms import ALARM_SIGN, alarms, sample_cells
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
+from dumptui.tui.panes.requests import SampleChosen, SampleRowMoved
 from dumptui.tui.panes.rollout.reward_scatter import Picture
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import (
-    SampleChosen,
     count_line,
     group_line,
     prompt_text,
@@ -33,6 +32,7 @@ from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.reading.run_search import Searched
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.message import FrozenMessage
 from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ class SamplesSide(Vertical):
     arrangement: var[Arrangement] = var(Arrangement(), init=False)
     shown: var[columns.Shown] = var("default", init=False)
 
-    @dataclass
-    class SortedBy(Message):
+    class SortedBy(FrozenMessage):
         """A click on the label of a column; `more` to sort by it behind the others."""
 
         key: str
@@ -95,7 +94,7 @@ class SamplesSide(Vertical):
     def show_step(self, loaded: StepLoaded, ends: tuple[bool, bool], *, again: bool = False) -> None:
         """`ends` tells whether there is a step before and one after; with `again` the cursor stays where it is."""
         self.loaded, self._ends = loaded, ends
-        self.samples = sample_records(loaded)
+        self.samples = sample_records(loaded.step, loaded.samples)
         self.query_one("#stats", Line).say(stat_line(loaded.row, loaded.groups))
         if not again:
             self._searched = self._hidden = None
@@ -238,6 +237,7 @@ class SamplesSide(Vertical):
         self._hidden = None
         self._show_detail()
         self.picture.select(self.current)
+        self.post_message(SampleRowMoved(event.row))
 
     @on(Table.Selected, "#samples")
     def _chosen(self, event: Table.Selected) -> None:
@@ -249,7 +249,7 @@ class SamplesSide(Vertical):
         self.post_message(self.SortedBy(event.key, event.more))
 
     def clear(self) -> bool:
-        """Take the filter and the search off; whether there was any."""
+        """Remove the filter and the search; return whether there was any."""
         asked = bool(self.arrangement.where or self.arrangement.pattern)
         if asked:
             self.rearrange(replace(self.arrangement, where="", pattern=""))

@@ -1,4 +1,4 @@
-"""A call in a thread beside the event loop."""
+"""A call in a thread beside the event loop, which goes on painting meanwhile."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def aside(call: Callable[..., T], *args: object) -> T:
-    """`call(*args)` in a thread beside the event loop; in the loop where there may be no more threads."""
+async def in_thread(call: Callable[..., T], *args: object) -> T:
+    """Return `call(*args)` from a thread beside the event loop; from the loop itself if no more threads may start."""
     begun = False
 
     def begin() -> T:
