@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dumptui.core.fields.registry import scale_of
 from dumptui.core.fields.token_field import Bools, TokenField
 from dumptui.core.health.finding import Level, count
 from dumptui.core.parallel.context_parallel import Array
@@ -83,7 +84,7 @@ def kinds(name: str, values: Array) -> dict[str, Bools]:
     if not len(values):
         return {}
     low, high = values.min(), values.max()
-    is_log_prob = name.endswith("log_probs")
+    is_log_prob = scale_of(name) == "log-prob"
     if is_log_prob and low > LEAST_LOG_PROB and high <= ROUNDING_TOLERANCE:
         return {}
     if not is_log_prob and -PLACEHOLDER_VALUES[2] < low and high < PLACEHOLDER_VALUES[2]:

@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from dumptui.core.fields.registry import FIELDS
 from dumptui.core.formats.sample import Sample
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.sample.diff import Difference, Pause, Stretch, difference
@@ -17,9 +18,6 @@ from dumptui.core.step.step import Step
 from dumptui.core.text import cell_width, visible
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import CONTINUATION_MARK, Vocabulary
-
-COMPARED_FIELDS = ("train_log_probs", "rollout_log_probs", "lp_diff", "entropy")
-"""What is told of the tokens of both."""
 
 # A line's end is a word of its own, others keep the blanks before them.
 WORD_PATTERN = re.compile(r"\n|[^\S\n]*\S+|[^\S\n]+")
@@ -140,9 +138,9 @@ def item(name: str, view: SampleView | None, texts: Sequence[str], at: int | Non
     if view is not None:
         found["token_id"] = None if at is None else int(view.sample.tokens[at])
         found |= {
-            field: None if at is None else view.value(field, at)
-            for field in COMPARED_FIELDS
-            if view.fields[field].usable
+            field.name: None if at is None else view.value(field.name, at)
+            for field in FIELDS
+            if field.compared and view.fields[field.name].usable
         }
     return {f"{name}_{key}": value for key, value in found.items()}
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group, mean_passes
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import count
+from dumptui.tui.presentation.signs import sample_cells
 from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.widgets.reward_strip import reward_strip
 

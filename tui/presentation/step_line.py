@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dumptui.core.tables.alarms import PARTIAL_SIGN, partial_columns
+from dumptui.core.tables.alarms import partial_columns
 from dumptui.core.types import Record
 from dumptui.tui.presentation.columns import fixed, percent
+from dumptui.tui.presentation.signs import PARTIAL_SIGN
 
 GAP_TEXT = " "  # one blank, since seven figures have to fit in 70 cells beside the steps on a screen of 120
 

@@ -10,25 +10,14 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from dumptui.core.errors import NoDump
+from dumptui.core.fields.registry import train_columns
 from dumptui.core.formats.values import COMPLEX_DTYPES, Dumped, as_int, as_mapping, floats, integers, plain
 from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import OnRead, PtFile
 
 # Columns of one value a response token, which are cut over context-parallel ranks.
-PER_TOKEN = (
-    "log_probs",
-    "rollout_log_probs",
-    "ref_log_probs",
-    "teacher_log_probs",
-    "entropy",
-    "ref_entropy",
-    "teacher_entropy",
-    "opd_reverse_kl",
-    "values",
-    "advantages",
-    "returns",
-)
+PER_TOKEN = train_columns()
 # Columns of tensors that are not one value a response token: whole sequences, masks, routing and media.
 NOT_PER_TOKEN = frozenset(
     [

@@ -230,7 +230,7 @@ class TokenView(Vertical):
             tokens = self.heat.on_screen
             said = f"window #{tokens.start}-#{max(tokens.stop - 1, 0)}"
             return view.span(name, tokens.start, tokens.stop), said
-        if self.scale == "step" and name == "imp_ratio":
+        if self.scale == "step" and shading.is_ratio(name):
             return None, "step"
         if self.scale == "step" and (survey := self.opened.surveys.get(name)) is not None:
             return survey.span, "step"
