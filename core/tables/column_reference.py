@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from dumptui.core.fields.registry import FIELDS, FieldDefinition
 from dumptui.core.tables.columns import FLAG, SAMPLE_COLUMNS, STEP_COLUMNS, ColumnDefinition
+from dumptui.core.tables.view_columns import DISTRIBUTION_COLUMNS, FINDING_COLUMNS, GROUP_COLUMNS, TRAIN_FILE_COLUMNS
 
 HEAD = """\
 # Columns
@@ -23,6 +24,10 @@ def reference() -> str:
         ("Per-token fields", map(field_line, FIELDS)),
         ("Samples", map(column_line, SAMPLE_COLUMNS)),
         ("Steps", map(column_line, STEP_COLUMNS)),
+        ("Groups", map(column_line, GROUP_COLUMNS)),
+        ("Batch: train files", map(column_line, TRAIN_FILE_COLUMNS)),
+        ("Batch: per-token columns", map(column_line, DISTRIBUTION_COLUMNS)),
+        ("Health", map(column_line, FINDING_COLUMNS)),
     ]
     return HEAD + "".join(f"\n## {title}\n\n{TABLE_HEAD}{''.join(lines)}" for title, lines in parts)
 

@@ -16,6 +16,19 @@ from dumptui.core.types import Record
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
 
+FormatKind: TypeAlias = Literal[
+    "whole",
+    "text",
+    "fixed",
+    "spread",
+    "percent",
+    "flag",
+    "odd count",
+    "reward",
+    "significant",
+    "size",
+    "list",
+]
 StatisticName: TypeAlias = Literal["mean", "mean_abs", "max", "max_abs", "std"]
 ReductionName: TypeAlias = Literal["mean", "max", "share", "sum"]
 
@@ -23,7 +36,7 @@ ReductionName: TypeAlias = Literal["mean", "max", "share", "sum"]
 class Format(NamedTuple):
     """How a value is written: `fixed` with some decimals, `signed` with a plus sign before positive numbers."""
 
-    kind: Literal["whole", "text", "fixed", "spread", "percent", "flag", "odd count", "reward"]
+    kind: FormatKind
     decimals: int = 0
     signed: bool = False
 
@@ -80,6 +93,8 @@ class ColumnDefinition(NamedTuple):
     reduction: Reduction | None = None
     worse: Literal["high", "low"] | None = None
     alarm_limit: float | None = None
+    alarm_words: str = ""
+    """What a value at the limit or beyond it is, in the words of the help."""
     covers: Literal["all", "trained", "rewarded"] = "all"
     """The samples that a number of a step covers."""
     trend: int | None = None
@@ -186,6 +201,7 @@ STEP_COLUMNS = (
         reduction=Reduction("truncated", "share"),
         worse="high",
         alarm_limit=0.25,  # where the miles dashboard warns
+        alarm_words="a quarter of the samples truncated",
         trend=5,
     ),
     ColumnDefinition(
@@ -198,6 +214,7 @@ STEP_COLUMNS = (
         shown="at first",
         worse="high",
         alarm_limit=0.5,  # where the miles dashboard warns
+        alarm_words="half of the groups with equal rewards",
         trend=6,
     ),
     ColumnDefinition(
@@ -243,6 +260,7 @@ STEP_COLUMNS = (
         reduction=Reduction("mean_abs_lp_diff", "mean"),
         worse="high",
         alarm_limit=0.03,  # what the checks of miles allow between trainer and engine
+        alarm_words="|Δ| of 0.03 or more",
         covers="trained",
         trend=1,
         followed=True,
@@ -281,6 +299,7 @@ STEP_COLUMNS = (
         reduction=Reduction("step_not_finite", "sum"),
         worse="high",
         alarm_limit=1,
+        alarm_words="any NaN or infinite value, which no statistic includes",
     ),
     ColumnDefinition(name="statuses", tip="samples by Sample.status", format=TEXT, shown="never"),
     ColumnDefinition(name="reward_entries", tip="the entries of rewards that are dicts", format=TEXT, shown="never"),
@@ -593,8 +612,8 @@ SAMPLE_COLUMNS = (
 """In the order of the records."""
 
 
-def column_of(columns: Iterable[ColumnDefinition], name: str) -> ColumnDefinition | None:
-    return next((column for column in columns if column.name == name), None)
+def label_of(columns: Iterable[ColumnDefinition], name: str) -> str:
+    return next(column.label for column in columns if column.name == name)
 
 
 def in_order(columns: Iterable[ColumnDefinition], row: Record) -> Record:
@@ -615,6 +634,13 @@ def descends(field: str, source: str) -> bool:
 def reduced_columns() -> frozenset[str]:
     """The columns of the samples table that the steps table reduces."""
     return frozenset(column.reduction.column for column in STEP_COLUMNS if column.reduction is not None)
+
+
+def alarm_words() -> str:
+    """Return in words what marks a step with `!`."""
+    words = {column.name: column.alarm_words for column in STEP_COLUMNS if column.alarm_words}
+    *first, last = [words[name] for name in dict.fromkeys((*trend_columns(), *words)) if name in words]
+    return f"{', '.join(first)}, or {last}"
 
 
 def trend_columns() -> tuple[str, ...]:

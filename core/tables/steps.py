@@ -16,9 +16,10 @@ from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.schedule import Schedule, schedule_of
 from dumptui.core.step.step import ORDER_CONTRADICTED, Step
-from dumptui.core.tables.columns import STEP_COLUMNS, ReductionName, in_order
+from dumptui.core.tables.columns import STEP_COLUMNS, ColumnDefinition, ReductionName, in_order
 from dumptui.core.tables.pass_at_k import is_binary, pass_rates
 from dumptui.core.tables.samples import samples
+from dumptui.core.tables.view_columns import GROUP_COLUMNS
 from dumptui.core.types import Record
 from dumptui.core.weight_counter import versions_of
 
@@ -94,7 +95,7 @@ def group_row(name: GroupKey, rows: Sequence[Record], key: str, binary: bool) ->
     passes = pass_rates(rewards) if binary else {}
     centre, spread = mean(rewards), std(rewards)
     rewarded, there = len(finite(rewards)), len(rewards) - rewards.count(None)
-    return {
+    row = {
         "group_index": name.group,
         **({} if name.dataset is None else {"dataset": name.dataset}),
         **{key: rows[0][key] for key in ("group_part", "adapter") if key in rows[0]},
@@ -102,18 +103,15 @@ def group_row(name: GroupKey, rows: Sequence[Record], key: str, binary: bool) ->
         "attempts": len(rewards),
         "reward_mean": centre,
         "reward_std": spread,
-        "response_length_mean": mean_of(rows, "response_length"),
-        "truncated_frac": share(rows, "truncated"),
+        **reductions(GROUP_COLUMNS, rows),
         "zero_std": known and rewarded == there > 0 and (spread or 0.0) <= SAME_REWARD,
         "zero_std_known": known and rewarded > 1,
         "rewarded": rewarded,
         "pass_at_1": passes.get(1),
         "pass_at_k": passes.get(rewarded),
-        "mean_abs_lp_diff": mean_of(rows, "mean_abs_lp_diff"),
-        "not_finite": total(rows, "not_finite"),
-        "diff_not_finite": total(rows, "diff_not_finite"),
         "samples": [row["sample_index"] for row in rows],
     }
+    return in_order(GROUP_COLUMNS, row)
 
 
 def attempts(table: Sequence[Record], rewards: Sequence[float | None]) -> list[float | None]:
@@ -259,7 +257,7 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "reward_mean": mean(rewards),
         "reward_std": std(rewards),
         "reward_episode_mean": mean(attempts(table, rewards)),
-        **reductions(table),
+        **reductions(STEP_COLUMNS, table),
         "zero_std_frac": mean([float(spread <= SAME_REWARD) for spread in spreads if spread is not None]),
         "staleness_reason": None,
         "weight_version_begun": None if versions is None else versions.begun,
@@ -270,9 +268,9 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
     return in_order(STEP_COLUMNS, row)
 
 
-def reductions(table: Sequence[Record]) -> Record:
-    """Return the columns that are reduced from those of the samples table."""
-    reduced = ((column.name, column.reduction) for column in STEP_COLUMNS)
+def reductions(columns: Sequence[ColumnDefinition], table: Sequence[Record]) -> Record:
+    """Return those of the columns that are reduced from columns of the samples table."""
+    reduced = ((column.name, column.reduction) for column in columns)
     return {name: REDUCTIONS[by.name](table, by.column) for name, by in reduced if by is not None}
 
 

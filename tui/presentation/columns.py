@@ -12,12 +12,14 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS, ColumnDefinition, Format, is_of_difference
+from dumptui.core.tables.view_columns import DISTRIBUTION_COLUMNS, FINDING_COLUMNS, GROUP_COLUMNS, TRAIN_FILE_COLUMNS
 from dumptui.core.text import cell_width, visible
 from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import number
 from dumptui.tui.widgets.table.layout import Column
 
 Write = Callable[[object], str]
+LEFT_KINDS = ("text", "list")
 MIN_CELLS = 4  # cells of a number without its decimals
 
 
@@ -119,6 +121,9 @@ WRITERS: dict[str, Callable[[Format], Write]] = {
     "flag": lambda _: yes,
     "odd count": lambda _: odd_count,
     "reward": lambda _: reward,
+    "significant": lambda _: significant,
+    "size": lambda _: size,
+    "list": lambda _: listed,
 }
 
 
@@ -127,7 +132,7 @@ def field_of(column: ColumnDefinition, width: int | None) -> Field:
     cells = width or max(cell_width(column.label), MIN_CELLS + column.format.decimals)
     write = WRITERS[column.format.kind](column.format)
     at_first = column.shown == "at first"
-    return Field(column.name, column.label, cells, write, column.tip, at_first, column.format.kind != "text")
+    return Field(column.name, column.label, cells, write, column.tip, at_first, column.format.kind not in LEFT_KINDS)
 
 
 def fields_of(columns: Sequence[ColumnDefinition], widths: Mapping[str, int]) -> tuple[Field, ...]:
@@ -209,40 +214,23 @@ def chosen(*keys: str) -> tuple[Field, ...]:
     return tuple(by_key[key] for key in keys)
 
 
-GROUPS = (
-    Field("label", "group", 5, whole, "prompt group; evals: a run of equal prompts, numbered over the file"),
-    Field(
-        "strip",
-        "rewards",
-        16,
-        whole,
-        "of the samples, best to worst: + success, - failure, ? no reward; else values, or bars over the step's range",
-        right=False,
-    ),
-    Field(
-        "spread",
-        "spread",
-        8,
-        whole,
-        "zero-std: all rewards are equal; single: one reward, nothing to compare; unknown: no reward",
-        right=False,
-    ),
-    Field("n", "n", 2, whole, "samples; those of one execution, such as forked leaves, are one attempt"),
-    Field(
-        "reward_mean",
-        "reward",
-        6,
-        fixed(2),
-        "mean raw reward of the attempts with a reward (evals: reward; of dicts: the chosen entry)",
-    ),
-    Field("reward_std", "std", 6, spread, "standard deviation (n-1) of the rewards"),
-    Field("pass_at_1", "pass@1", 6, fixed(2), "share of attempts that succeed; binary rewards only"),
-    Field("pass_at_k", "pass@k", 6, fixed(2), "1 if any attempt succeeds, else 0; k counts the attempts with a reward"),
-    Field("response_length_mean", "len", 5, fixed(0), "mean response length in tokens, tool output included"),
-    Field("truncated_frac", "trunc", 5, percent, "share of samples cut by the length limit"),
-    Field("mean_abs_lp_diff", "|Δ|", 7, fixed(4), "mean over samples of mean |train - rollout log-prob|"),
-    Field("not_finite", "NaN inf", 7, odd_count, "NaN and infinite values of its samples; statistics leave them out"),
-    Field("dataset", "set", 3, whole, "evals: the dataset's number, from 0"),
+GROUPS = fields_of(
+    GROUP_COLUMNS,
+    {
+        "label": 5,
+        "strip": 16,
+        "spread": 8,
+        "n": 2,
+        "reward_mean": 6,
+        "reward_std": 6,
+        "pass_at_1": 6,
+        "pass_at_k": 6,
+        "response_length_mean": 5,
+        "truncated_frac": 5,
+        "mean_abs_lp_diff": 7,
+        "not_finite": 7,
+        "dataset": 3,
+    },
 )
 
 MEMBERS = (
@@ -257,30 +245,36 @@ MEMBERS = (
     *chosen("response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
 )
 
-BATCH_FILES = (
-    Field("file", "file", 12, whole, "train file", right=False),
-    Field("rank", "rank", 5, whole, "rank in the file name"),
-    Field("dp_shard", "dp", 3, whole, "data-parallel shard, counted by first rank"),
-    Field("cp", "cp", 6, whole, "context-parallel rank, and how many there are"),
-    Field("rows", "rows", 5, whole, "samples in the file"),
-    Field("tokens", "tokens", 9, whole, "prompt and response tokens of its samples"),
-    Field("bytes", "size", 9, size, "size of the file"),
-    Field("status", "state", 12, whole, "whether the file is readable and fits its step", right=False),
-    Field("fields", "per-token fields", 60, listed, "the per-token columns in this rank's file", right=False),
+BATCH_FILES = fields_of(
+    TRAIN_FILE_COLUMNS,
+    {
+        "file": 12,
+        "rank": 5,
+        "dp_shard": 3,
+        "cp": 6,
+        "rows": 5,
+        "tokens": 9,
+        "bytes": 9,
+        "status": 12,
+        "fields": 60,
+    },
 )
 
-BATCH_COLUMNS = (
-    Field("name", "column", 17, whole, "per-token column; statistics use the step's unmasked tokens", right=False),
-    Field("mean", "mean", 9, significant, "mean over tokens, so long samples weigh more than in the samples table"),
-    Field("std", "std", 9, significant, "standard deviation (n-1) over tokens"),
-    Field("low", "min", 9, significant, "smallest value"),
-    Field("median", "p50", 9, significant, "median: half of the values are smaller"),
-    Field("p99", "p99", 9, significant, "99 of 100 values are smaller"),
-    Field("high", "max", 9, significant, "largest value"),
-    Field("count", "tokens", 9, whole, "unmasked tokens with a value"),
-    Field("samples", "samples", 7, whole, "samples with values of the column"),
-    Field("not_finite", "NaN inf", 7, whole, "NaN and infinite values, which no statistic includes"),
-    Field("reason", "why not", 30, whole, "why no sample has values", right=False),
+BATCH_COLUMNS = fields_of(
+    DISTRIBUTION_COLUMNS,
+    {
+        "name": 17,
+        "mean": 9,
+        "std": 9,
+        "low": 9,
+        "median": 9,
+        "p99": 9,
+        "high": 9,
+        "count": 9,
+        "samples": 7,
+        "not_finite": 7,
+        "reason": 30,
+    },
 )
 
 BATCH_SAMPLES = chosen(
@@ -305,12 +299,7 @@ BATCH_SAMPLES = chosen(
 )
 
 
-HEALTH = (
-    Field("label", "step", 9, whole, "the step, or the whole run", right=False),
-    Field("level", "level", 7, whole, "error: unreadable, missing or contradictory; warning: partial", right=False),
-    Field("file", "file", 22, whole, "the file", right=False),
-    Field("problem", "problem", 70, whole, "the problem", right=False),
-)
+HEALTH = fields_of(FINDING_COLUMNS, {"label": 9, "level": 7, "file": 22, "problem": 70})
 
 
 def cells(fields: Sequence[Field], record: Record) -> list[str]:

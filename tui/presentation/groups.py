@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from dumptui.core.tables.group_members import Group, mean_passes
+from dumptui.core.tables.view_columns import GROUP_COLUMNS
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
@@ -15,7 +16,7 @@ from dumptui.tui.presentation.signs import sample_cells
 from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.widgets.reward_strip import reward_strip
 
-OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
+OF_REWARDS = frozenset(column.name for column in GROUP_COLUMNS if column.covers == "rewarded")
 """The columns that cover only part of a group where a sample has no reward."""
 STRIP_CELLS = next(field.width for field in columns.GROUPS if field.key == "strip")
 

@@ -19,10 +19,22 @@ from dumptui.core.step.step import load
 from dumptui.core.tables import steps
 from dumptui.core.tables.alarms import alarms
 from dumptui.core.tables.column_reference import reference
-from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS, ColumnDefinition, Reduction, Statistic
+from dumptui.core.tables.columns import (
+    SAMPLE_COLUMNS,
+    STEP_COLUMNS,
+    ColumnDefinition,
+    Reduction,
+    Statistic,
+    alarm_words,
+)
+from dumptui.core.tables.view_columns import DISTRIBUTION_COLUMNS, FINDING_COLUMNS, GROUP_COLUMNS, TRAIN_FILE_COLUMNS
 from dumptui.tui.presentation.columns import fields_of
 from tests.support.writer import sample, write_step
 
+TABLES = (
+    *(SAMPLE_COLUMNS, STEP_COLUMNS, GROUP_COLUMNS),
+    *(TRAIN_FILE_COLUMNS, DISTRIBUTION_COLUMNS, FINDING_COLUMNS),
+)
 ADDED = {
     "SAMPLE_COLUMNS = (": 'ColumnDefinition(name="adv_max", label="adv max", tip="largest advantage", '
     'statistic=Statistic("advantages", "max")),',
@@ -31,7 +43,7 @@ ADDED = {
 }
 
 
-@pytest.mark.parametrize("columns", [SAMPLE_COLUMNS, STEP_COLUMNS])
+@pytest.mark.parametrize("columns", TABLES)
 def test_every_column_is_named_once_and_explained(columns: tuple[ColumnDefinition, ...]) -> None:
     names = [column.name for column in columns]
     assert len(set(names)) == len(names)
@@ -53,12 +65,14 @@ def test_statistics_and_reductions_are_of_what_there_is() -> None:
 
 @pytest.mark.parametrize("name", ["plain", "multiturn", "cp4_thd"])
 def test_every_value_of_a_row_has_a_column_in_its_order(shared: Path, name: str) -> None:
-    in_order = {id(columns): [column.name for column in columns] for columns in (SAMPLE_COLUMNS, STEP_COLUMNS)}
     for files in Run.open(shared / "runs" / name).steps.values():
         step = load(files)
         table = steps.samples(step)
-        for columns, row in ((SAMPLE_COLUMNS, table[0]), (STEP_COLUMNS, steps.step_row(step, table))):
-            assert list(row) == [column for column in in_order[id(columns)] if column in row]
+        made = [(SAMPLE_COLUMNS, table[0]), (STEP_COLUMNS, steps.step_row(step, table))]
+        made += [(GROUP_COLUMNS, row) for row in steps.groups(table, evaluation=files.key.evaluation)]
+        made += [(TRAIN_FILE_COLUMNS, row) for row in steps.batch(step)]
+        for columns, row in made:
+            assert list(row) == [column.name for column in columns if column.name in row]
 
 
 def test_formulas_say_what_is_computed() -> None:
@@ -81,6 +95,13 @@ def test_a_limit_holds_in_the_direction_that_is_worse() -> None:
 def test_a_column_without_a_width_comes_last_and_has_room_for_its_label() -> None:
     columns = [ColumnDefinition(name="new", label="a new one", tip=""), ColumnDefinition(name="old", label="x", tip="")]
     assert [(field.key, field.width) for field in fields_of(columns, {"old": 3})] == [("old", 3), ("new", 9)]
+
+
+def test_the_readme_names_what_marks_a_step() -> None:
+    text = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    assert alarm_words() in " ".join(text.split())
+    for column in STEP_COLUMNS:
+        assert bool(column.alarm_words) == (column.alarm_limit is not None), column
 
 
 def test_the_list_of_columns_is_up_to_date() -> None:
