@@ -95,7 +95,7 @@ def group_row(name: GroupKey, rows: Sequence[Record], key: str, binary: bool) ->
     passes = pass_rates(rewards) if binary else {}
     centre, spread = mean(rewards), std(rewards)
     rewarded, there = len(finite(rewards)), len(rewards) - rewards.count(None)
-    row = {
+    row: Record = {
         "group_index": name.group,
         **({} if name.dataset is None else {"dataset": name.dataset}),
         **{key: rows[0][key] for key in ("group_part", "adapter") if key in rows[0]},
