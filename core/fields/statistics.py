@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -69,6 +69,16 @@ class Masked:
     def _shown(self, values: Array) -> list[float | None]:
         numbers: list[Any] = values.tolist()
         return [value if n else None for value, n in zip(numbers, self.count, strict=True)]
+
+
+STATISTICS: dict[str, Callable[[Masked], list[float | None]]] = {
+    "mean": Masked.mean,
+    "mean_abs": Masked.mean_abs,
+    "max": Masked.max,
+    "max_abs": Masked.max_abs,
+    "std": Masked.std,
+}
+"""By the names that the columns of tables have for them."""
 
 
 def count_true(flags: Array, offsets: Ints) -> Ints:

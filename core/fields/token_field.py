@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dumptui.core.arrays import Array, Bools, Ints
-from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
+from dumptui.core.fields.registry import FieldDefinition
 
 State: TypeAlias = Literal["ok", "partial", "unreadable", "not dumped"]
 
@@ -79,18 +79,41 @@ def blank(like: TokenField) -> TokenField:
     return empty(like.name, like.positions, like.lengths, like.values.dtype)
 
 
-def ratio(diff: TokenField) -> TokenField:
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.where(diff.known, np.exp(diff.values), np.float32(0))
-    return TokenField("imp_ratio", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
+def derive(definition: FieldDefinition, inputs: Sequence[TokenField]) -> TokenField:
+    """Return a field computed from others, known where all of them are, with the worst of their states."""
+    return computed(definition, inputs, [field.values for field in inputs])
 
 
-def safe_ratio(diff: TokenField) -> TokenField:
-    """The ratio for statistics: of a difference clamped to ±LARGEST_LOG_RATIO, and NaN of one that is not finite."""
-    values = np.clip(diff.values, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
-    values[np.isinf(diff.values)] = np.nan
-    clamped = TokenField("lp_diff", diff.positions, diff.offsets, values, diff.known, diff.states, diff.reasons)
-    return ratio(clamped)
+def derive_for_statistics(definition: FieldDefinition, inputs: Sequence[TokenField]) -> TokenField:
+    """Return the same of inputs that are clamped where the definition says so; NaN where one is infinite."""
+    limit = definition.largest_input
+    if limit is None:
+        return derive(definition, inputs)
+    clamped = []
+    for field in inputs:
+        values = np.clip(field.values, -limit, limit)
+        values[np.isinf(field.values)] = np.nan
+        clamped.append(values)
+    return computed(definition, inputs, clamped)
+
+
+def computed(definition: FieldDefinition, inputs: Sequence[TokenField], arrays: Sequence[Array]) -> TokenField:
+    assert definition.derive is not None
+    first, *others = inputs
+    known = first.known
+    states, reasons = list(first.states), list(first.reasons)
+    for other in others:
+        known = known & other.known
+        take_worse_states(states, reasons, other)
+    values = np.where(known, definition.derive(*arrays), np.float32(0))
+    return TokenField(definition.name, first.positions, first.offsets, values, known, states, reasons)
+
+
+def take_worse_states(states: list[State], reasons: list[str | None], other: TokenField) -> None:
+    """Replace the state of each sample by that of another field where less of that one is there."""
+    for at, state in enumerate(other.states):
+        if state != "ok" and (states[at] == "ok" or (states[at] == "partial" and state != "partial")):
+            states[at], reasons[at] = state, other.reasons[at]
 
 
 def overlay(out: TokenField, at: Ints, source: TokenField, source_at: Sequence[int] | None = None) -> None:

@@ -27,7 +27,7 @@ from dumptui.core.formats.values import (
     preview,
     type_name,
 )
-from dumptui.core.formats.weight_versions import Call, read_calls, version_at
+from dumptui.core.formats.weight_versions import Call, counters, read_calls, version_at
 from dumptui.core.ptfile.file import OnRead, Placeholder, PtFile
 from dumptui.core.ptfile.tensor import most_values
 
@@ -129,9 +129,41 @@ class Sample:
         """Every weight version in order, one a call where spans are not recorded."""
         return [span.version for call in self.calls for span in call.spans]
 
+    @property
+    def prefill_version_min(self) -> int | None:
+        """The oldest version whose KV cache a prompt was read by."""
+        return min(counters(span.version for call in self.calls for span in call.prefill), default=None)
+
+    @property
+    def prefill_lag(self) -> int | None:
+        """The most that a call's output was ahead of the cache of its prompt, in versions."""
+        lags = []
+        for call in self.calls:
+            output = counters(span.version for span in call.spans)
+            prefill = counters(span.version for span in call.prefill)
+            if output and prefill:
+                lags.append(max(output) - min(prefill))
+        return max(lags, default=None)
+
+    @property
+    def spec_accept_rate(self) -> float | None:
+        accepted = ("spec_accept_token_num", "spec_num_correct_drafts")
+        return share(self.spec_info, accepted, ("spec_draft_token_num", "spec_num_proposed_drafts"))
+
+    @property
+    def prefix_cache_hit_rate(self) -> float | None:
+        return share(self.prefix_cache, ("cached_tokens",), ("total_prompt_tokens",))
+
     def version_at(self, position: int) -> str | None:
         """The version that wrote the token at `position` of the sequence; None where the dump doesn't say."""
         return version_at(self.calls, position)
+
+
+def share(info: Mapping[str, object], part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:
+    """Return part / whole under whichever spelling is dumped; None of nothing."""
+    part = next((as_float(info[name]) for name in part_names if name in info), None)
+    whole = next((as_float(info[name]) for name in whole_names if name in info), None)
+    return part / whole if part is not None and whole else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dumptui.core.arrays import Array, Bools
+from dumptui.core.fields.registry import scale_of
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.health.finding import Level
 from dumptui.core.step.step import Step
@@ -84,7 +85,7 @@ def kinds(name: str, values: Array) -> dict[str, Bools]:
     if not len(values):
         return {}
     low, high = values.min(), values.max()
-    is_log_prob = name.endswith("log_probs")
+    is_log_prob = scale_of(name) == "log-prob"
     if is_log_prob and low > LEAST_LOG_PROB and high <= ROUNDING_TOLERANCE:
         return {}
     if not is_log_prob and -PLACEHOLDER_VALUES[2] < low and high < PLACEHOLDER_VALUES[2]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dumptui.core.arrays import Ints
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
+from dumptui.core.fields.registry import definition
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
 from dumptui.core.formats.sample import WEIGHTED_MASK, Sample
@@ -210,7 +211,7 @@ def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
 def _states(step: Step, pause: Callable[[], object], odd: OddValues) -> Iterator[tuple[str, str, str]]:
     """Yield (field, state, reason) of everything partial or unreadable; `odd` counts odd values in the rest."""
     gather: dict[str, Callable[[Ints], TokenField]] = {
-        name: partial(step.gather, name) for name in step.fields if name not in ("lp_diff", "imp_ratio")
+        name: partial(step.gather, name) for name in step.fields if not definition(name).inputs
     }
     for positions in parts(step):  # which bounds the memory of a step of long responses
         mask = step.masks(positions)

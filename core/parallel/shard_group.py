@@ -12,13 +12,14 @@ import numpy as np
 
 from dumptui.core.arrays import Ints
 from dumptui.core.errors import DumpError
+from dumptui.core.fields.registry import FIELDS
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.parallel.alignment import Alignment
 from dumptui.core.parallel.context_parallel import Spans, spans
 
 ENGINE_COLUMN = "rollout_log_probs"
 # Some advantage estimators slice these by the thd rule in bshd runs too, so the run's format does not show the rule.
-AMBIGUOUS_COLUMNS = frozenset(("advantages", "returns"))
+AMBIGUOUS_COLUMNS = frozenset(field.train_column for field in FIELDS if field.either_rule)
 QKV_FORMATS = ("thd", "bshd")
 MAX_CP_SIZE = 1024
 # Rows whose tokens distinguish two files with equal indices and lengths: other attempts and siblings differ in nearly

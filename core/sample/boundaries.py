@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dumptui.core.arrays import Array, Ints
+from dumptui.core.fields.registry import train_column
 from dumptui.core.formats.sample import Sample
-from dumptui.core.step.step import DUMPED_NAMES, Step
+from dumptui.core.step.step import Step
 
 
 def turn_starts(sample: Sample, mask: Array | None) -> Ints:
@@ -44,7 +45,7 @@ def chunks(step: Step, position: int) -> Chunks | None:
     if row is None or row.peers.cp_size == 1 or row.peers.problem is not None:
         return None
     names = {name for shard in row.peers.shards for name in shard.per_token}
-    columns = [column for name in step.fields if (column := DUMPED_NAMES.get(name, name)) in names]
+    columns = [column for name in step.fields if (column := train_column(name)) in names]
     rule = next((step.cut(column).rules[0] for column in columns if step.cut(column).rules), None)
     if rule in (None, "full"):
         return None

@@ -8,14 +8,12 @@ from itertools import zip_longest
 
 from dumptui.core.diff.sequences import Pause, Stretch
 from dumptui.core.diff.texts import Comparison, compare, compare_words, words_in
+from dumptui.core.fields.registry import FIELDS
 from dumptui.core.formats.sample import Sample
 from dumptui.core.sample.view import SampleView, view_sample
 from dumptui.core.step.step import Step
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import CONTINUATION_MARK, Vocabulary
-
-COMPARED_FIELDS = ("train_log_probs", "rollout_log_probs", "lp_diff", "entropy")
-"""What is told of the tokens of both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +86,9 @@ def item(name: str, view: SampleView | None, texts: Sequence[str], at: int | Non
     if view is not None:
         found["token_id"] = None if at is None else int(view.sample.tokens[at])
         found |= {
-            field: None if at is None else view.value(field, at)
-            for field in COMPARED_FIELDS
-            if view.fields[field].usable
+            field.name: None if at is None else view.value(field.name, at)
+            for field in FIELDS
+            if field.compared and view.fields[field.name].usable
         }
     return {f"{name}_{key}": value for key, value in found.items()}
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dumptui.core.arrays import Array, Bools, Ints
-from dumptui.core.fields.token_field import State, TokenField, ratio
+from dumptui.core.fields.registry import definition, field_names
+from dumptui.core.fields.token_field import State, TokenField, derive
 from dumptui.core.formats.sample import Sample
 from dumptui.core.sample.boundaries import Chunks, chunks, turn_starts
 from dumptui.core.step.field_survey import order
-from dumptui.core.step.step import FIELD_ORDER, Step
+from dumptui.core.step.step import Step
 from dumptui.core.tables.tokens import notes, shown
 from dumptui.core.vocabulary import Vocabulary
 
@@ -141,10 +142,15 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
 
 
 def flats(step: Step, chosen: Ints) -> Iterator[tuple[str, TokenField]]:
-    """Every field of the step, the ratio made of the difference, which takes longest."""
-    found = {name: step.gather(name, chosen) for name in step.fields if name != "imp_ratio"}
+    """Every field of the step. What is derived is made of the fields that are read, as the difference takes longest."""
+    found: dict[str, TokenField] = {}
     for name in step.fields:
-        yield name, ratio(found["lp_diff"]) if name == "imp_ratio" else found[name]
+        field = definition(name)
+        if field.derive is not None:
+            found[name] = derive(field, [found[source] for source in field.inputs])
+        else:
+            found[name] = step.gather(name, chosen)
+    yield from found.items()
 
 
 def sample_field(flat: TokenField, mask: TokenField) -> SampleField:
@@ -158,7 +164,7 @@ def absent(step: Step, sample: Sample) -> dict[str, SampleField]:
     nothing = SampleField(
         "not dumped", "no file of the step has this column", np.full(length, np.nan, np.float32), np.zeros(length, bool)
     )
-    return {name: nothing for name in FIELD_ORDER if name not in step.fields}
+    return {name: nothing for name in field_names() if name not in step.fields}
 
 
 def ids_as_text(ids: Sequence[int]) -> list[str]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
+from dumptui.core.fields.registry import shown_name
 from dumptui.core.formats.miles.train_file import Shard, as_list
 from dumptui.core.formats.values import Dumped, alike
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.ptfile.file import Tensor
-from dumptui.core.step.step import SHOWN_NAMES, Step
+from dumptui.core.step.step import Step
 
 # What every rank has whole, of each of its rows.
 UNSLICED_COLUMNS = ("tokens", "loss_masks", "rewards", "truncated")
@@ -56,7 +57,7 @@ def in_train_files(step: Step, peers: ShardGroup, rows: Sequence[tuple[int, int]
                 continue
             for row, at in rows:
                 if row not in skipped and differ(mine[row], theirs[row]):
-                    yield Contradiction(SHOWN_NAMES.get(column, column), at, copies[0].path.name, other.path.name)
+                    yield Contradiction(shown_name(column), at, copies[0].path.name, other.path.name)
                     if column == "tokens":  # of another attempt, of which nothing is shown
                         skipped.add(row)
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.fields.quantiles import Quantiles
-from dumptui.core.fields.token_field import TokenField, safe_ratio
+from dumptui.core.fields.registry import definition
+from dumptui.core.fields.token_field import TokenField, derive_for_statistics
 from dumptui.core.step.field_survey import TAIL_PERCENTS, parts
 from dumptui.core.step.step import Step
 
@@ -114,8 +115,11 @@ def distribution(step: Step, name: str, trained: Sequence[Bools]) -> Iterator[Di
 
 
 def statistic_field(step: Step, name: str, positions: Ints) -> TokenField:
-    """A field as statistics take it: a ratio of a difference that is clamped."""
-    return safe_ratio(step.gather("lp_diff", positions)) if name == "imp_ratio" else step.gather(name, positions)
+    """Return a field as statistics take it: what is derived, of clamped inputs."""
+    field = definition(name)
+    if field.derive is None:
+        return step.gather(name, positions)
+    return derive_for_statistics(field, [step.gather(source, positions) for source in field.inputs])
 
 
 def histogram(values: Quantiles) -> tuple[tuple[int, ...], tuple[float, float]]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dumptui.core.arrays import Array, Ints
 from dumptui.core.fields.quantiles import Quantiles
+from dumptui.core.fields.registry import scale_of
 from dumptui.core.step.step import Step
 
 MOST_WORST = 1000
@@ -77,7 +78,7 @@ def order(name: str, values: npt.NDArray[np.floating], most: int | None = None) 
 def strength(name: str, values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     """How far a value is out: its magnitude, of a ratio that of its logarithm; NaN is as far as infinity."""
     exact = values.astype(np.float64)
-    if name == "imp_ratio":
+    if scale_of(name) == "ratio":
         with np.errstate(divide="ignore", invalid="ignore"):
             exact = np.log(exact)
     size = np.abs(exact)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import TypeAlias
 
+from dumptui.core.fields.registry import FIELDS
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.run.run import Run, StepFiles, StepKey
@@ -17,8 +18,7 @@ Ranks: TypeAlias = frozenset[int]
 # From this many steps on, another set of ranks is another layout and not files that were lost.
 _STEADY_STEPS = 3
 
-# Outputs of the forward pass, which only the last pipeline stage has.
-_LAST_STAGE = frozenset(("log_probs", "entropy", "ref_log_probs", "ref_entropy", "values"))
+_LAST_STAGE = frozenset(field.train_column for field in FIELDS if field.last_stage_only)
 
 
 def ranks_of(files: StepFiles) -> Ranks:

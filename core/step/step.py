@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from dumptui.core.arrays import Bools, Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import State, TokenField, empty, overlay, ratio
+from dumptui.core.fields.registry import definition, shown_name, train_column, with_derived
+from dumptui.core.fields.token_field import State, TokenField, derive, empty, overlay, take_worse_states
 from dumptui.core.formats.miles.parquet_mirror import read_samples_of
 from dumptui.core.formats.miles.train_file import Shard, mostly, read_shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample
@@ -24,26 +25,6 @@ from dumptui.core.parallel.row_matching import Matcher, Row, raw_rewards
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup, SlicingRule, find_slicing_rule, group_shards
 from dumptui.core.run.run import StepFiles, read_file
 
-# The name on screen of each per-token column of a train file; any other column keeps its own.
-SHOWN_NAMES = {"log_probs": "train_log_probs"}
-DUMPED_NAMES = {shown: dumped for dumped, shown in SHOWN_NAMES.items()}
-FIELD_ORDER = [
-    "train_log_probs",
-    "rollout_log_probs",
-    "ref_log_probs",
-    "teacher_log_probs",
-    "lp_diff",
-    "imp_ratio",
-    "entropy",
-    "ref_entropy",
-    "teacher_entropy",
-    "opd_reverse_kl",
-    "advantages",
-    "returns",
-    "values",
-]
-# Per-token values that a rollout sample is known to hold, also where their length is wrong.
-SAMPLE_FIELDS = ("teacher_log_probs", "opd_reverse_kl")
 ORDER_CONTRADICTED = "order contradicted by the rollout file"
 ENGINE_COPY_CONTRADICTED = "rollout_log_probs of the train files contradict the rollout file"
 
@@ -81,19 +62,17 @@ class Step:
     @property
     def fields(self) -> list[str]:
         """Every per-token field that this step's files hold, in the order they are shown."""
-        found = {SHOWN_NAMES.get(name, name) for shard in self.shards for name in (*shard.per_token, *shard.malformed)}
+        found = {shown_name(name) for shard in self.shards for name in (*shard.per_token, *shard.malformed)}
         found.update(self._of_samples)
         if any(sample.rollout_log_probs is not None for sample in self.samples):
             found.add(ENGINE_COLUMN)
-        if {"train_log_probs", ENGINE_COLUMN} <= found:
-            found.update(("lp_diff", "imp_ratio"))
-        return [name for name in FIELD_ORDER if name in found] + sorted(found.difference(FIELD_ORDER))
+        return with_derived(found)
 
     @cached_property
     def _of_samples(self) -> frozenset[str]:
-        """The keys of the samples that hold one float a response token, known by name or not."""
+        """The keys of the samples that hold one float a response token; a known one also where its length is wrong."""
         names = {name for sample in self.samples for name in sample.extra}
-        return frozenset(name for name in names if name in SAMPLE_FIELDS or self._is_per_token(name))
+        return frozenset(name for name in names if definition(name).in_samples or self._is_per_token(name))
 
     def _is_per_token(self, name: str) -> bool:
         holders = [sample for sample in self.samples if sample.response_length and name in sample.extra]
@@ -120,10 +99,12 @@ class Step:
         wanted = self._all(positions)
         if name == ENGINE_COLUMN:
             return self._engine(wanted)
-        if name in ("lp_diff", "imp_ratio"):
-            diff = self.difference(wanted, self.masks(wanted))
-            return diff if name == "lp_diff" else ratio(diff)
-        out = self._from_train(name, DUMPED_NAMES.get(name, name), wanted)
+        if name == "lp_diff":
+            return self.difference(wanted, self.masks(wanted))
+        field = definition(name)
+        if field.derive is not None:
+            return derive(field, [self.gather(source, wanted) for source in field.inputs])
+        out = self._from_train(name, train_column(name), wanted)
         if name in self._of_samples:
             self._fill_from_samples(out, lambda sample: floats(sample.extra.get(name)))
         return out
@@ -174,9 +155,7 @@ class Step:
         values[~known] = 0
         states, reasons = list(trainer.states), list(trainer.reasons)
         for other in (engine, mask):
-            for at, state in enumerate(other.states):
-                if state != "ok" and (states[at] == "ok" or (states[at] == "partial" and state != "partial")):
-                    states[at], reasons[at] = state, other.reasons[at]
+            take_worse_states(states, reasons, other)
         out = TokenField("lp_diff", positions, trainer.offsets, values, known, states, reasons)
         for peers, ats, rows in self._by_peers(positions):
             out.distrust(ats[self.moved(peers)[rows]], ENGINE_COPY_CONTRADICTED)

@@ -13,10 +13,9 @@ from typing import Any
 
 from dumptui.core.ptfile.snapshot import read_bounded
 from dumptui.core.run.run import Entry
+from dumptui.core.store.code_stamp import code_stamp
 from dumptui.core.store.xdg import inside, own_folder, replace_file, xdg_folder
 
-# Raise it when what is kept, or how it is worked out, changes.
-SCHEMA_VERSION = 5
 MAX_FILE_BYTES = 64 << 20  # bytes of one file that is read
 MAX_CACHE_BYTES = 256 << 20  # bytes of all that is kept; the longest unused goes first
 
@@ -27,10 +26,12 @@ def cache_folder() -> Path | None:
 
 
 def fingerprint(entries: Iterable[Entry], *more: object) -> str:
-    """Changes with the name, size, time or inode of any source, and with `more` that the summary depends on."""
+    """Changes with the name, size, time or inode of any source, with the code, and with `more` that the summary depends
+    on.
+    """
     said = "\n".join(f"{e.name} {e.size} {e.mtime} {e.inode}" for e in entries)
     return hashlib.blake2b(
-        f"{SCHEMA_VERSION} {more}\n{said}".encode("utf-8", "surrogateescape"), digest_size=16
+        f"{code_stamp()} {more}\n{said}".encode("utf-8", "surrogateescape"), digest_size=16
     ).hexdigest()
 
 

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from dumptui.core.arrays import Ints
-from dumptui.core.fields.statistics import Masked, count_true
-from dumptui.core.fields.token_field import State, TokenField, safe_ratio
+from dumptui.core.fields.registry import definition
+from dumptui.core.fields.statistics import STATISTICS, Masked, count_true
+from dumptui.core.fields.token_field import State, TokenField, derive_for_statistics
 from dumptui.core.formats.sample import Sample, datasets, reward_value
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
 from dumptui.core.sample.tool_calls import tool_calls
+from dumptui.core.step.distribution import statistic_field
 from dumptui.core.step.grouping import adapter_name, group_parts, prompt_groups
 from dumptui.core.step.schedule import schedule_columns
 from dumptui.core.step.step import Step
+from dumptui.core.tables.columns import SAMPLE_COLUMNS, ColumnDefinition, StatisticName, in_order, reduced_columns
 from dumptui.core.types import Record
 
 # The state of a field in each sample, and the reason for it.
-Said: TypeAlias = tuple[list[State], list[str | None]]
+FieldStates: TypeAlias = tuple[list[State], list[str | None]]
 OnField: TypeAlias = Callable[[float], object]
 MAX_VERSIONS_BEHIND = 16  # weight versions; hardly a sample waits longer to be trained on
-FIELD_COUNT = 5  # that `statistics` goes through
+FOR_GROUPS = frozenset(("sample_index", "group_index", "execution", "status"))
+"""The columns that groups, executions and statuses are told by."""
+
+OF_SAMPLE = {column.name: column.of_sample for column in SAMPLE_COLUMNS if column.of_sample is not None}
+"""How the columns that a sample tells by itself are computed."""
+
+OF_SAMPLE_BRIEF = {name: compute for name, compute in OF_SAMPLE.items() if name in FOR_GROUPS | reduced_columns()}
+"""Those that the step's own row needs."""
 
 
 def samples(
@@ -48,11 +58,11 @@ def samples(
         name_groups(step, table)
     for row, calls in zip(table, [] if brief else tool_calls(step), strict=False):
         row["tool_calls"] = calls
-    for name, column in (divergence(step) if brief else statistics(step, on_field)).items():
+    for name, column in statistics(step, on_field, brief=brief).items():
         for row, value in zip(table, column, strict=True):
             row[name] = value
     count_rewards(table)
-    return table
+    return table if brief else [in_order(SAMPLE_COLUMNS, row) for row in table]
 
 
 def sample_facts(
@@ -61,26 +71,17 @@ def sample_facts(
     """`versions` are those that wrote the sample, `current` that of one that is wholly on-policy."""
     oldest = oldest_version(versions)
     return {
-        "sample_index": sample.index,
-        "occurrence": sample.occurrence,
-        "group_index": sample.group,
-        "execution": sample.execution,
-        "status": sample.status,
-        "remove_sample": sample.removed,
-        "response_length": sample.response_length,
-        "total_length": sample.total_length,
+        **{name: compute(sample) for name, compute in (OF_SAMPLE_BRIEF if brief else OF_SAMPLE).items()},
         "reward": reward_value(sample.reward, reward_key),
         "reward_note": None if brief else reward_note(sample.reward, reward_key),
         "reward_chosen": reward_key is not None and (sample.reward is None or isinstance(sample.reward, Mapping)),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
         "weight_version_max": max(counters(versions), default=None),
-        **({} if brief else prefill_facts(sample)),
         "versions": None if brief else version_range(versions) or None,
         "mixed_version": len(set(versions)) > 1 if versions else None,
         "staleness": None if oldest is None or step.files.key.evaluation else current - oldest,
         "staleness_reason": None,
-        **({} if brief else generation_facts(sample)),
         **train_facts(step, sample, reward_key),
     }
 
@@ -93,35 +94,6 @@ def name_groups(step: Step, table: Sequence[Record]) -> None:
             row["group_part"] = part
         if any(name is not None for name in adapters):
             row["adapter"] = adapter
-
-
-def generation_facts(sample: Sample) -> Record:
-    """How the engine wrote a sample."""
-    return {
-        "turns": len(sample.calls) or None,
-        "tool_calls": None,
-        "non_generation_time": sample.non_generation_time,
-        "spec_accept_rate": share(
-            sample.spec_info,
-            ("spec_accept_token_num", "spec_num_correct_drafts"),
-            ("spec_draft_token_num", "spec_num_proposed_drafts"),
-        ),
-        "prefix_cache_hit_rate": share(sample.prefix_cache, ("cached_tokens",), ("total_prompt_tokens",)),
-    }
-
-
-def prefill_facts(sample: Sample) -> Record:
-    """The oldest version whose KV cache a prompt was read by, and the most that a call's output was ahead of it."""
-    lags = []
-    for call in sample.calls:
-        output, prefill = counters(one.version for one in call.spans), counters(one.version for one in call.prefill)
-        if output and prefill:
-            lags.append(max(output) - min(prefill))
-    prefilled = counters(span.version for call in sample.calls for span in call.prefill)
-    return {
-        "prefill_weight_version_min": min(prefilled, default=None),
-        "prefill_lag": max(lags, default=None),
-    }
 
 
 def reward_note(reward: object, key: str | None) -> str | None:
@@ -170,73 +142,87 @@ def count_rewards(table: Sequence[Record]) -> None:
                     row[name] = counted + 1
 
 
-def divergence(step: Step) -> dict[str, Sequence[object]]:
-    mask = step.masks()
-    apart = Masked(step.difference(mask.positions, mask), mask)
-    entropy = Masked(step.gather("entropy"), mask)
-    odd = (apart.not_finite + entropy.not_finite).tolist()
-    return {"mean_entropy": entropy.mean(), **magnitudes(step, apart), "step_not_finite": odd}
+class FieldStatistics:
+    """The statistics of the per-token fields of a step, one value a sample, and what can be said of the fields.
 
-
-def statistics(step: Step, on_field: OnField | None = None) -> dict[str, Sequence[object]]:
-    """The per-token columns of the samples table, one value a sample, and what can be said of their fields.
-
-    One field after another, so that the values of one are held at a time: 23 MB each of a step of 512 long samples.
+    Fields are read one after another, so that the values of one are held at a time: 23 MB each of a step of 512 long
+    samples. What is derived of a single field is reduced while that one is there.
     """
-    mask = step.masks()
-    said: list[Said] = []
-    odd: dict[str, Ints] = {}
 
-    def over(name: str) -> Masked:
-        if on_field is not None:
-            on_field(len(said) / FIELD_COUNT)
-        flat = step.gather(name)
-        step.pause()
-        said.append((flat.states, flat.reasons))
-        masked = Masked(flat, mask)
-        odd[name] = masked.not_finite
+    def __init__(self, step: Step, columns: Sequence[ColumnDefinition]) -> None:
+        self.mask = step.masks()
+        self.values: dict[str, Sequence[object]] = {}
+        self.states: list[FieldStates] = []
+        self.not_finite: dict[str, Ints] = {}
+        """How many values of each field that is dumped, or the difference, are NaN or infinite, by sample."""
+        self._step = step
+        self._columns: dict[str, dict[str, StatisticName]] = {}
+        for column in columns:
+            if column.statistic is not None:
+                self._columns.setdefault(column.statistic.field, {})[column.name] = column.statistic.name
+
+    def read(self, on_field: OnField | None) -> None:
+        names = list(dict.fromkeys(map(source_of, self._columns)))
+        for number, name in enumerate(names):
+            if on_field is not None:
+                on_field(number / len(names))
+            self._read(name)
+
+    def _read(self, name: str) -> None:
+        if name == "lp_diff":  # the mask is there already
+            flat = self._step.difference(self.mask.positions, self.mask)
+        else:
+            flat = statistic_field(self._step, name, self.mask.positions)
+        self._step.pause()
+        masked = self._reduce(flat)
+        if definition(name).derive is None and name in self._columns:
+            self.states.append((flat.states, flat.reasons))
+            self.not_finite[name] = masked.not_finite
+        for derived in self._columns:
+            if derived != name and source_of(derived) == name:
+                self._step.pause()
+                self._reduce(derive_for_statistics(definition(derived), [flat]))
+
+    def _reduce(self, flat: TokenField) -> Masked:
+        masked = Masked(flat, self.mask)
+        for column, statistic in self._columns.get(flat.name, {}).items():
+            self.values[column] = STATISTICS[statistic](masked)
         return masked
 
-    apart, differences = of_difference(step, mask, said)
-    odd["lp_diff"] = apart.not_finite
+    def count_not_finite(self, names: Iterable[str] | None = None) -> list[int]:
+        """Return how many values of these fields, by default of all, are NaN or infinite, by sample."""
+        counts = [self.not_finite[name] for name in (self.not_finite if names is None else names)]
+        total: list[int] = np.sum(counts, axis=0).tolist()
+        return total
+
+
+def source_of(name: str) -> str:
+    """Return the field that has to be read for a field: the one that it is derived of, if that is a single one."""
+    field = definition(name)
+    return field.inputs[0] if field.derive is not None and len(field.inputs) == 1 else name
+
+
+def statistics(step: Step, on_field: OnField | None = None, *, brief: bool = False) -> dict[str, Sequence[object]]:
+    """Return the columns that are computed from the per-token fields, one value a sample."""
+    reduced = [column for column in SAMPLE_COLUMNS if column.name in reduced_columns()]
+    found = FieldStatistics(step, reduced if brief else SAMPLE_COLUMNS)
+    found.read(on_field)
+    in_steps = {column.statistic.field: None for column in reduced if column.statistic is not None}
+    odd = {"step_not_finite": found.count_not_finite(map(source_of, in_steps))}
+    if brief:
+        return {**found.values, **odd}
     return {
-        **differences,
-        **of_entropy(over("entropy")),
-        "ref_entropy_mean": over("ref_entropy").mean(),
-        **of_advantages(over("advantages")),
-        "return_mean": over("returns").mean(),
-        "effective_length": effective_lengths(mask),
+        **found.values,
+        "effective_length": effective_lengths(found.mask),
         **schedule_columns(step),
-        **of_states(step, said),
-        "not_finite": np.sum(list(odd.values()), axis=0).tolist(),
-        "diff_not_finite": odd["lp_diff"].tolist(),
-        "step_not_finite": (odd["lp_diff"] + odd["entropy"]).tolist(),
+        **of_states(step, found.states),
+        "not_finite": found.count_not_finite(),
+        "diff_not_finite": found.count_not_finite(["lp_diff"]),
+        **odd,
     }
 
 
-def of_difference(step: Step, mask: TokenField, said: list[Said]) -> tuple[Masked, dict[str, Sequence[object]]]:
-    found = step.difference(mask.positions, mask)
-    said.append((found.states, found.reasons))
-    apart = Masked(found, mask)
-    columns = magnitudes(step, apart)
-    step.pause()
-    return apart, {**columns, "mean_imp_ratio": Masked(safe_ratio(found), mask).mean()}
-
-
-def magnitudes(step: Step, apart: Masked) -> dict[str, Sequence[object]]:
-    step.pause()
-    return {"mean_abs_lp_diff": apart.mean_abs(), "max_abs_lp_diff": apart.max_abs()}
-
-
-def of_entropy(entropy: Masked) -> dict[str, Sequence[object]]:
-    return {"mean_entropy": entropy.mean(), "max_entropy": entropy.max()}
-
-
-def of_advantages(advantages: Masked) -> dict[str, Sequence[object]]:
-    return {"adv_mean": advantages.mean(), "adv_std": advantages.std()}
-
-
-def of_states(step: Step, said: Sequence[Said]) -> dict[str, Sequence[object]]:
+def of_states(step: Step, said: Sequence[FieldStates]) -> dict[str, Sequence[object]]:
     states = [worst_state(step, at, said) for at in range(len(step.samples))]
     return {
         "alignment_failed": [state == "unreadable" for state, _ in states],
@@ -245,7 +231,7 @@ def of_states(step: Step, said: Sequence[Said]) -> dict[str, Sequence[object]]:
     }
 
 
-def worst_state(step: Step, at: int, said: Sequence[Said]) -> tuple[State, str | None]:
+def worst_state(step: Step, at: int, said: Sequence[FieldStates]) -> tuple[State, str | None]:
     """The state of the train columns of a sample: that of the one of which least can be shown, and why."""
     if step.rows[at] is None:
         return ("not dumped", None) if step.files.key.evaluation else step.without_row(at)
@@ -273,12 +259,3 @@ def current_version(step: int, versions: Sequence[Sequence[str]]) -> int:
     counted = [numbers for wrote in versions if (numbers := counters(wrote))]
     newest = max(map(max, counted), default=0)
     return max([newest if newest + MAX_VERSIONS_BEHIND < step else step, *map(min, counted)])
-
-
-def share(info: Mapping[str, object], part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:
-    """part / whole under whichever spelling is dumped; None of nothing."""
-    if not info:
-        return None
-    part = next((as_float(info[name]) for name in part_names if name in info), None)
-    whole = next((as_float(info[name]) for name in whole_names if name in info), None)
-    return part / whole if part is not None and whole else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
@@ -17,8 +17,10 @@ from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.run.run import Entry, StepFiles
 from dumptui.core.step.schedule import Schedule, schedule_of
 from dumptui.core.step.step import ORDER_CONTRADICTED, Step
+from dumptui.core.tables.columns import STEP_COLUMNS, ColumnDefinition, ReductionName, in_order
 from dumptui.core.tables.pass_at_k import is_binary, pass_rates
 from dumptui.core.tables.samples import samples
+from dumptui.core.tables.view_columns import GROUP_COLUMNS
 from dumptui.core.types import Record
 from dumptui.core.weight_counter import versions_of
 
@@ -96,7 +98,7 @@ def group_row(name: GroupKey, rows: Sequence[Record], key: str, binary: bool) ->
     passes = pass_rates(rewards) if binary else {}
     centre, spread = mean(rewards), std(rewards)
     rewarded, there = len(finite(rewards)), len(rewards) - rewards.count(None)
-    return {
+    row: Record = {
         "group_index": name.group,
         **({} if name.dataset is None else {"dataset": name.dataset}),
         **{key: rows[0][key] for key in ("group_part", "adapter") if key in rows[0]},
@@ -104,18 +106,15 @@ def group_row(name: GroupKey, rows: Sequence[Record], key: str, binary: bool) ->
         "attempts": len(rewards),
         "reward_mean": centre,
         "reward_std": spread,
-        "response_length_mean": mean(floats(rows, "response_length")),
-        "truncated_frac": mean([float(bool(row["truncated"])) for row in rows]),
+        **reductions(GROUP_COLUMNS, rows),
         "zero_std": known and rewarded == there > 0 and (spread or 0.0) <= SAME_REWARD,
         "zero_std_known": known and rewarded > 1,
         "rewarded": rewarded,
         "pass_at_1": passes.get(1),
         "pass_at_k": passes.get(rewarded),
-        "mean_abs_lp_diff": mean(floats(rows, "mean_abs_lp_diff")),
-        "not_finite": total(rows, "not_finite"),
-        "diff_not_finite": total(rows, "diff_not_finite"),
         "samples": [row["sample_index"] for row in rows],
     }
+    return in_order(GROUP_COLUMNS, row)
 
 
 def attempts(table: Sequence[Record], rewards: Sequence[float | None]) -> list[float | None]:
@@ -259,11 +258,10 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
     rewards = floats(table, key)
     found = {key: positions for key, positions in members(table).items() if key.group is not None}
     spreads = [std(attempts([table[at] for at in one], [rewards[at] for at in one])) for one in found.values()]
-    mixed = [float(bool(row["mixed_version"])) for row in table if row["mixed_version"] is not None]
     versions = versions_of(table)
     without_train = train_reason(step)
     reasons = [*step.rollout.notes, *([] if without_train is None else [without_train])]
-    return {
+    row = {
         **step_head(step.files),
         "samples": len(table),
         "train_samples": step.trained,
@@ -274,22 +272,21 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "reward_mean": mean(rewards),
         "reward_std": std(rewards),
         "reward_episode_mean": mean(attempts(table, rewards)),
-        "response_length_mean": mean(floats(table, "response_length")),
-        "truncated_frac": mean([float(bool(row["truncated"])) for row in table]),
+        **reductions(STEP_COLUMNS, table),
         "zero_std_frac": mean([float(spread <= SAME_REWARD) for spread in spreads if spread is not None]),
-        "mixed_version_frac": mean(mixed),
-        "staleness_mean": mean(floats(table, "staleness")),
         "staleness_reason": None,
         "weight_version_begun": None if versions is None else versions.begun,
         "weight_version_max": None if versions is None else versions.newest,
-        "weight_version_min_mean": mean(floats(table, "weight_version_min")),
-        "mean_abs_lp_diff": mean(floats(table, "mean_abs_lp_diff")),
-        "max_abs_lp_diff": largest(floats(table, "max_abs_lp_diff")),
-        "mean_entropy": mean(floats(table, "mean_entropy")),
-        "not_finite": total(table, "step_not_finite"),
         "statuses": dict(Counter(str(row["status"]) for row in table)),
         **({"reward_entries": names} if (names := reward_names(step)) else {}),
     }
+    return in_order(STEP_COLUMNS, row)
+
+
+def reductions(columns: Sequence[ColumnDefinition], table: Sequence[Record]) -> Record:
+    """Return those of the columns that are reduced from columns of the samples table."""
+    reduced = ((column.name, column.reduction) for column in columns)
+    return {name: REDUCTIONS[by.name](table, by.column) for name, by in reduced if by is not None}
 
 
 def reward_names(step: Step) -> list[str]:
@@ -306,5 +303,22 @@ def unreadable_step(files: StepFiles, error: DumpError) -> Record:
     return {**step_head(files), "samples": None, "train_samples": None, "state": error.state, "reason": error.problem}
 
 
-def largest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+def mean_of(rows: Sequence[Record], key: str) -> float | None:
+    return mean(floats(rows, key))
+
+
+def largest(rows: Sequence[Record], key: str) -> float | None:
+    return max((value for value in floats(rows, key) if value is not None), default=None)
+
+
+def share(rows: Sequence[Record], key: str) -> float | None:
+    """Return the share of the rows whose flag is set, among those that have one."""
+    return mean([float(bool(row[key])) for row in rows if row[key] is not None])
+
+
+REDUCTIONS: dict[ReductionName, Callable[[Sequence[Record], str], float | None]] = {
+    "mean": mean_of,
+    "max": largest,
+    "share": share,
+    "sum": total,
+}

@@ -9,6 +9,7 @@ import numpy as np
 
 from dumptui.core.arrays import Array, Bools
 from dumptui.core.errors import DumpError
+from dumptui.core.fields.registry import field_names
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
@@ -16,7 +17,7 @@ from dumptui.core.parallel.shard_group import ENGINE_COLUMN
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.step.copies import contradictions, in_words
-from dumptui.core.step.step import FIELD_ORDER, Step, load
+from dumptui.core.step.step import Step, load
 from dumptui.core.text import plural
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
@@ -60,7 +61,7 @@ def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> I
     """The tokens document of each chosen sample, in order."""
     positions = np.array([sample.position for sample in chosen], np.int64)
     mask = step.masks(positions)
-    names = [name for name in FIELD_ORDER if name not in step.fields] + step.fields
+    names = [name for name in field_names() if name not in step.fields] + step.fields
     fields = {name: step.gather(name, positions) for name in names}
     for at, sample in enumerate(chosen):
         yield {

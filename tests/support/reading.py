@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from dumptui.core.fields.registry import train_column
 from dumptui.core.parallel.shard_group import AMBIGUOUS_COLUMNS
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.step.step import DUMPED_NAMES, Step, load
+from dumptui.core.step.step import Step, load
 from dumptui.core.tables import steps, tokens
 from tests.support.writer import Truth
 
@@ -63,7 +64,7 @@ def assert_true(step: Step, truth: Truth, lost: Mapping[str, set[tuple[int, int]
         mask = truth.masks[position]
         assert document["loss_mask"] == mask.tolist()
         for name, shown in document["fields"].items():
-            column = DUMPED_NAMES.get(name, name)
+            column = train_column(name)
             if column not in truth.fields:
                 continue
             full = truth.fields[column][position]

@@ -12,25 +12,19 @@ from dumptui.core.errors import DumpError
 from dumptui.core.live import Follow, PollResult
 from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
 from dumptui.core.tables import steps
-from dumptui.core.tables.alarms import with_partial_signs
+from dumptui.core.tables.columns import STEP_COLUMNS, TEXT
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import TableWriter, to_csv, to_json
+from dumptui.tui.presentation.signs import with_partial_signs
 
 POLL_SECONDS = 2.0  # seconds between two looks at a live run
+TEXT_WIDTHS = {"state": 11, "reason": 40, "again": 9}
 COLUMN_WIDTHS = {
-    "step": 6,
-    "evaluation": 10,
-    "samples": 7,
-    "train_samples": 13,
-    "reward_mean": 11,
-    "response_length_mean": 20,
-    "mean_abs_lp_diff": 16,
-    "mean_entropy": 12,
-    "state": 11,
-    "reason": 40,
-    "again": 9,
+    **{column.name: max(6, len(column.name)) for column in STEP_COLUMNS if column.followed and column.format != TEXT},
+    **TEXT_WIDTHS,
 }
+"""The cells of each column, numbers first."""
 REWRITTEN = "rewritten"  # by an attempt that begins or resumes in the same folder
 UPDATED = "updated"  # more of it is there than when it was printed, partial or unreadable
 

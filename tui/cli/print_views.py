@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
+from dumptui.core.fields.registry import FIELDS
 from dumptui.core.formats.miles.train_file import as_list
 from dumptui.core.formats.sample import Sample
 from dumptui.core.run.run import Run, StepKey
@@ -18,12 +19,12 @@ from dumptui.core.step.single_sample import load_single
 from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import steps, tokens
-from dumptui.core.tables.alarms import with_partial_signs
 from dumptui.core.tables.step_summary import summarise
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import NoTokenizer, Vocabulary
 from dumptui.tui.cell_formats.tables import TableWriter, ratio_number, to_csv, to_json, to_table
+from dumptui.tui.presentation.signs import with_partial_signs
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
 
@@ -175,8 +176,9 @@ def print_tokens(request: Request) -> int:
 
 def readable(row: Record) -> Record:
     """A ratio as it is shown: what overflows is no number to read."""
-    ratio = row.get("imp_ratio")
-    return {**row, "imp_ratio": ratio_number(ratio)} if isinstance(ratio, float) and ratio > LARGEST_RATIO else row
+    ratios = {field.name: row.get(field.name) for field in FIELDS if field.scale == "ratio"}
+    too_large = {name: ratio for name, ratio in ratios.items() if isinstance(ratio, float) and ratio > LARGEST_RATIO}
+    return {**row, **{name: ratio_number(ratio) for name, ratio in too_large.items()}}
 
 
 def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:

@@ -15,7 +15,6 @@ from textual.containers import Vertical
 from dumptui.core.run.run import StepKey
 from dumptui.core.step.distribution import Distribution
 from dumptui.core.tables import steps
-from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
@@ -25,6 +24,7 @@ from dumptui.tui.presentation.columns import Field
 from dumptui.tui.presentation.packing import cp_text, left_out_text, micro_text, shards_text, summary
 from dumptui.tui.presentation.sample_rows import sample_records, sample_style
 from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
+from dumptui.tui.presentation.signs import sample_cells
 from dumptui.tui.reading.messages import BatchAnalysed, StepLoaded
 from dumptui.tui.reading.reader import Reader
 from dumptui.tui.session.sample_order import Arrangement

@@ -12,6 +12,7 @@ from textual.containers import Vertical
 
 from dumptui.core.diff.sequences import Stretch
 from dumptui.core.diff.texts import Comparison
+from dumptui.core.fields.registry import FIELDS
 from dumptui.core.sample import comparison
 from dumptui.core.sample.comparison import Pair
 from dumptui.core.sample.view import SampleView
@@ -27,7 +28,6 @@ from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.line import Line
 
 # What is told of the tokens where two samples part, and under which name.
-FIELD_LABELS = {"train_log_probs": "trainer", "rollout_log_probs": "engine", "lp_diff": "Δ", "entropy": "H"}
 MAX_TOKEN_CELLS = 24  # cells of a token's text
 
 
@@ -203,9 +203,9 @@ def token_text(view: SampleView, at: int) -> Text:
     place = f"response token {response:,}" if response >= 0 else "prompt"
     text = Text(f"#{at} ({place}) ").append(quoted(visible(view.texts[at])), "bold")
     text.append(f" id {view.sample.tokens[at]}")
-    for name, label in FIELD_LABELS.items():
-        if name in view.fields and response >= 0:
-            text.append(f"  {label} ").append(columns.fixed(3)(view.value(name, at)))
+    for field in FIELDS:
+        if field.compared and field.name in view.fields and response >= 0:
+            text.append(f"  {field.label} ").append(columns.fixed(3)(view.value(field.name, at)))
     masked = view.mask is not None and 0 <= response < len(view.mask) and not view.mask[response]
     return text.append("  masked" if masked else "")
 

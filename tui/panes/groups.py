@@ -9,7 +9,6 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
 from dumptui.core.run.run import StepKey
-from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
@@ -23,6 +22,7 @@ from dumptui.tui.presentation.sample_rows import (
     sample_style,
 )
 from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
+from dumptui.tui.presentation.signs import sample_cells
 from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.choices import ChooseMore

@@ -1,4 +1,7 @@
-"""The columns of the tables on screen: label, width, how a value is written, and what it means."""
+"""The columns of the tables on screen: their order and widths, and how a value is written.
+
+What the columns of the steps and samples are, is said in core/tables/columns.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
-from dumptui.core.text import visible
+from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS, ColumnDefinition, Format, is_of_difference
+from dumptui.core.tables.view_columns import DISTRIBUTION_COLUMNS, FINDING_COLUMNS, GROUP_COLUMNS, TRAIN_FILE_COLUMNS
+from dumptui.core.text import cell_width, visible
 from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import number
 from dumptui.tui.widgets.table.layout import Column
 
 Write = Callable[[object], str]
+LEFT_KINDS = ("text", "list")
+MIN_CELLS = 4  # cells of a number without its decimals
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,133 +112,99 @@ def reward_in_full(value: object) -> str:
     return "{" + visible(", ".join(f"{name} {fixed(2)(one)}" for name, one in value.items())) + "}"
 
 
-STEPS = (
-    Field("label", "step", 7, whole, "the rollout id; an eval follows the train step with the same number"),
-    Field("samples", "n", 4, whole, "samples in the rollout file"),
-    Field(
-        "reward_mean",
-        "reward",
-        6,
-        fixed(3),
-        "mean raw reward of the samples with a reward (evals: reward; of dicts: the chosen entry)",
-    ),
-    Field(
-        "mean_abs_lp_diff",
-        "|Δ|",
-        7,
-        fixed(4),
-        "mean over samples of mean |train - rollout log-prob|, unmasked tokens",
-    ),
-    Field("response_length_mean", "len", 5, fixed(0), "mean response length in tokens, tool output included"),
-    Field("truncated_frac", "trunc", 5, percent, "share of samples cut by the length limit"),
-    Field("mean_entropy", "H", 5, fixed(3), "mean over samples of the mean entropy, unmasked tokens"),
-    Field(
-        "zero_std_frac",
-        "0-std",
-        5,
-        percent,
-        "share of prompt groups whose rewards are all equal, which give no advantage",
-    ),
-    Field(
-        "staleness_mean",
-        "stale",
-        5,
-        fixed(1),
-        "mean over samples of the trainer's weight version at the step - the oldest that wrote a sample",
-    ),
-    Field(
-        "reward_episode_mean",
-        "episode",
-        7,
-        fixed(3),
-        "mean over executions of their samples' mean reward: leaves forked from one execution count once",
-        False,
-    ),
-    Field("max_abs_lp_diff", "max |Δ|", 8, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
-    Field("mixed_version_frac", "mixed", 5, percent, "share of samples written by more than one weight version"),
-    Field("train_samples", "train", 5, whole, "samples with a train row"),
-    Field(
-        "not_finite",
-        "NaN inf",
-        7,
-        odd_count,
-        "NaN and infinite values among rewards, |Δ| and entropy of unmasked tokens: they are in no mean",
-    ),
-    Field("state", "state", 10, whole, "whether the step's files are complete and readable", right=False),
+WRITERS: dict[str, Callable[[Format], Write]] = {
+    "whole": lambda _: whole,
+    "text": lambda _: whole,
+    "fixed": lambda how: fixed(how.decimals, "+" if how.signed else ""),
+    "spread": lambda _: spread,
+    "percent": lambda _: percent,
+    "flag": lambda _: yes,
+    "odd count": lambda _: odd_count,
+    "reward": lambda _: reward,
+    "significant": lambda _: significant,
+    "size": lambda _: size,
+    "list": lambda _: listed,
+}
+
+
+def field_of(column: ColumnDefinition, width: int | None) -> Field:
+    """Return a column as it is drawn; without a `width`, in the cells that its label and its numbers need."""
+    cells = width or max(cell_width(column.label), MIN_CELLS + column.format.decimals)
+    write = WRITERS[column.format.kind](column.format)
+    at_first = column.shown == "at first"
+    return Field(column.name, column.label, cells, write, column.tip, at_first, column.format.kind not in LEFT_KINDS)
+
+
+def fields_of(columns: Sequence[ColumnDefinition], widths: Mapping[str, int]) -> tuple[Field, ...]:
+    """Return the columns that a table on screen can show: in the order of `widths`, then those without a width."""
+    place = {name: number for number, name in enumerate(widths)}
+    drawn = sorted(columns, key=lambda column: place.get(column.name, len(place)))
+    return tuple(field_of(column, widths.get(column.name)) for column in drawn if column.shown != "never")
+
+
+STEPS = fields_of(
+    STEP_COLUMNS,
+    {
+        "label": 7,
+        "samples": 4,
+        "reward_mean": 6,
+        "mean_abs_lp_diff": 7,
+        "response_length_mean": 5,
+        "truncated_frac": 5,
+        "mean_entropy": 5,
+        "zero_std_frac": 5,
+        "staleness_mean": 5,
+        "reward_episode_mean": 7,
+        "max_abs_lp_diff": 8,
+        "mixed_version_frac": 5,
+        "train_samples": 5,
+        "not_finite": 7,
+        "state": 10,
+    },
 )
 
-SAMPLES = (
-    Field("label", "sample", 6, whole, "Sample.index, with .K for the K-th of a repeated index"),
-    Field("group_index", "group", 5, whole, "prompt group"),
-    Field("shown_reward", "reward", 6, reward, "Sample.reward as dumped"),
-    Field("response_length", "len", 5, whole, "response tokens, tool output included"),
-    Field(
-        "flags",
-        "flags",
-        8,
-        whole,
-        "truncated, removed from training, aborted, failed, without train data",
-        right=False,
-    ),
-    Field("mean_abs_lp_diff", "|Δ|", 6, fixed(4), "mean |train - rollout log-prob| over unmasked tokens"),
-    Field("max_abs_lp_diff", "max |Δ|", 7, fixed(3), "largest |train - rollout log-prob| of an unmasked token"),
-    Field(
-        "mean_imp_ratio",
-        "ratio",
-        6,
-        fixed(4),
-        "mean of exp(train - rollout log-prob) over unmasked tokens, differences clamped to ±20",
-    ),
-    Field("mean_entropy", "H", 5, fixed(3), "mean entropy over unmasked tokens"),
-    Field("adv_mean", "adv", 6, fixed(3, "+"), "mean advantage over unmasked tokens"),
-    Field("turns", "turns", 5, whole, "generate calls"),
-    Field(
-        "staleness",
-        "stale",
-        5,
-        whole,
-        "the trainer's weight version at this step - the oldest that wrote the sample",
-    ),
-    Field(
-        "tool_calls",
-        "tools",
-        5,
-        whole,
-        "tool calls that the model made, counted in the recorded messages; - where none are, or in more than 32 MB",
-    ),
-    Field("non_generation_time", "env s", 6, fixed(1), "seconds spent in tools and environment"),
-    Field("raw_reward", "raw", 7, fixed(2), "the trainer's raw reward, before normalisation"),
-    Field("truncated", "trunc", 5, yes, "cut by the length limit"),
-    Field(
-        "not_finite",
-        "NaN inf",
-        7,
-        odd_count,
-        "NaN and infinite values, in no statistic: reward, and |Δ|, entropies, advantages, returns of unmasked tokens",
-    ),
-    Field("versions", "weights", 9, whole, "the weight version that wrote it; of several, the oldest and the newest"),
-    Field("status", "status", 10, whole, "Sample.status", False, right=False),
-    Field("dataset", "set", 3, whole, "evals: the dataset's number, from 0; each dataset restarts the indices", False),
-    Field("remove_sample", "removed", 7, yes, "masked out of training by a filter", False),
-    Field("total_length", "total", 6, whole, "prompt and response tokens", False),
-    Field("effective_length", "trained", 7, whole, "response tokens with loss mask 1", False),
-    Field("normalized_reward", "norm", 7, fixed(3, "+"), "the reward after group normalisation", False),
-    Field("weight_version", "v last", 7, whole, "weight version of the last call", False),
-    Field("weight_version_min", "v min", 6, whole, "oldest weight version", False),
-    Field("prefill_weight_version_min", "v fill", 6, whole, "oldest weight version whose KV cache a prompt has", False),
-    Field(
-        "prefill_lag", "fill lag", 8, whole, "newest version of a call's output - oldest of its prefill, at most", False
-    ),
-    Field("mixed_version", "mixed", 5, yes, "written by more than one weight version", False),
-    Field("spec_accept_rate", "spec", 6, fixed(3), "accepted / drafted tokens of speculative decoding", False),
-    Field("prefix_cache_hit_rate", "cache", 6, fixed(3), "cached / all prompt tokens", False),
-    Field("max_entropy", "max H", 7, fixed(3), "largest entropy of an unmasked token", False),
-    Field("ref_entropy_mean", "ref H", 6, fixed(3), "mean entropy of the reference model", False),
-    Field("adv_std", "adv std", 7, spread, "standard deviation (n-1) of the advantages", False),
-    Field("return_mean", "return", 7, fixed(3, "+"), "mean return over unmasked tokens", False),
-    Field("dumped_rank", "rank", 5, whole, "rank of the first train file that holds the row", False),
-    Field("micro_batch", "mb", 3, whole, "its micro-batch within the dp shard, counted from 0", False),
-    Field("optimizer_step", "opt", 3, whole, "its optimizer step within the rollout, counted from 0", False),
+SAMPLES = fields_of(
+    SAMPLE_COLUMNS,
+    {
+        "label": 6,
+        "group_index": 5,
+        "shown_reward": 6,
+        "response_length": 5,
+        "flags": 8,
+        "mean_abs_lp_diff": 6,
+        "max_abs_lp_diff": 7,
+        "mean_imp_ratio": 6,
+        "mean_entropy": 5,
+        "adv_mean": 6,
+        "turns": 5,
+        "staleness": 5,
+        "tool_calls": 5,
+        "non_generation_time": 6,
+        "raw_reward": 7,
+        "truncated": 5,
+        "not_finite": 7,
+        "versions": 9,
+        "status": 10,
+        "dataset": 3,
+        "remove_sample": 7,
+        "total_length": 6,
+        "effective_length": 7,
+        "normalized_reward": 7,
+        "weight_version": 7,
+        "weight_version_min": 6,
+        "prefill_weight_version_min": 6,
+        "prefill_lag": 8,
+        "mixed_version": 5,
+        "spec_accept_rate": 6,
+        "prefix_cache_hit_rate": 6,
+        "max_entropy": 7,
+        "ref_entropy_mean": 6,
+        "adv_std": 7,
+        "return_mean": 7,
+        "dumped_rank": 5,
+        "micro_batch": 3,
+        "optimizer_step": 3,
+    },
 )
 
 
@@ -241,40 +214,23 @@ def chosen(*keys: str) -> tuple[Field, ...]:
     return tuple(by_key[key] for key in keys)
 
 
-GROUPS = (
-    Field("label", "group", 5, whole, "prompt group; evals: a run of equal prompts, numbered over the file"),
-    Field(
-        "strip",
-        "rewards",
-        16,
-        whole,
-        "of the samples, best to worst: + success, - failure, ? no reward; else values, or bars over the step's range",
-        right=False,
-    ),
-    Field(
-        "spread",
-        "spread",
-        8,
-        whole,
-        "zero-std: all rewards are equal; single: one reward, nothing to compare; unknown: no reward",
-        right=False,
-    ),
-    Field("n", "n", 2, whole, "samples; those of one execution, such as forked leaves, are one attempt"),
-    Field(
-        "reward_mean",
-        "reward",
-        6,
-        fixed(2),
-        "mean raw reward of the attempts with a reward (evals: reward; of dicts: the chosen entry)",
-    ),
-    Field("reward_std", "std", 6, spread, "standard deviation (n-1) of the rewards"),
-    Field("pass_at_1", "pass@1", 6, fixed(2), "share of attempts that succeed; binary rewards only"),
-    Field("pass_at_k", "pass@k", 6, fixed(2), "1 if any attempt succeeds, else 0; k counts the attempts with a reward"),
-    Field("response_length_mean", "len", 5, fixed(0), "mean response length in tokens, tool output included"),
-    Field("truncated_frac", "trunc", 5, percent, "share of samples cut by the length limit"),
-    Field("mean_abs_lp_diff", "|Δ|", 7, fixed(4), "mean over samples of mean |train - rollout log-prob|"),
-    Field("not_finite", "NaN inf", 7, odd_count, "NaN and infinite values of its samples; statistics leave them out"),
-    Field("dataset", "set", 3, whole, "evals: the dataset's number, from 0"),
+GROUPS = fields_of(
+    GROUP_COLUMNS,
+    {
+        "label": 5,
+        "strip": 16,
+        "spread": 8,
+        "n": 2,
+        "reward_mean": 6,
+        "reward_std": 6,
+        "pass_at_1": 6,
+        "pass_at_k": 6,
+        "response_length_mean": 5,
+        "truncated_frac": 5,
+        "mean_abs_lp_diff": 7,
+        "not_finite": 7,
+        "dataset": 3,
+    },
 )
 
 MEMBERS = (
@@ -289,30 +245,36 @@ MEMBERS = (
     *chosen("response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
 )
 
-BATCH_FILES = (
-    Field("file", "file", 12, whole, "train file", right=False),
-    Field("rank", "rank", 5, whole, "rank in the file name"),
-    Field("dp_shard", "dp", 3, whole, "data-parallel shard, counted by first rank"),
-    Field("cp", "cp", 6, whole, "context-parallel rank, and how many there are"),
-    Field("rows", "rows", 5, whole, "samples in the file"),
-    Field("tokens", "tokens", 9, whole, "prompt and response tokens of its samples"),
-    Field("bytes", "size", 9, size, "size of the file"),
-    Field("status", "state", 12, whole, "whether the file is readable and fits its step", right=False),
-    Field("fields", "per-token fields", 60, listed, "the per-token columns in this rank's file", right=False),
+BATCH_FILES = fields_of(
+    TRAIN_FILE_COLUMNS,
+    {
+        "file": 12,
+        "rank": 5,
+        "dp_shard": 3,
+        "cp": 6,
+        "rows": 5,
+        "tokens": 9,
+        "bytes": 9,
+        "status": 12,
+        "fields": 60,
+    },
 )
 
-BATCH_COLUMNS = (
-    Field("name", "column", 17, whole, "per-token column; statistics use the step's unmasked tokens", right=False),
-    Field("mean", "mean", 9, significant, "mean over tokens, so long samples weigh more than in the samples table"),
-    Field("std", "std", 9, significant, "standard deviation (n-1) over tokens"),
-    Field("low", "min", 9, significant, "smallest value"),
-    Field("median", "p50", 9, significant, "median: half of the values are smaller"),
-    Field("p99", "p99", 9, significant, "99 of 100 values are smaller"),
-    Field("high", "max", 9, significant, "largest value"),
-    Field("count", "tokens", 9, whole, "unmasked tokens with a value"),
-    Field("samples", "samples", 7, whole, "samples with values of the column"),
-    Field("not_finite", "NaN inf", 7, whole, "NaN and infinite values, which no statistic includes"),
-    Field("reason", "why not", 30, whole, "why no sample has values", right=False),
+BATCH_COLUMNS = fields_of(
+    DISTRIBUTION_COLUMNS,
+    {
+        "name": 17,
+        "mean": 9,
+        "std": 9,
+        "low": 9,
+        "median": 9,
+        "p99": 9,
+        "high": 9,
+        "count": 9,
+        "samples": 7,
+        "not_finite": 7,
+        "reason": 30,
+    },
 )
 
 BATCH_SAMPLES = chosen(
@@ -337,12 +299,7 @@ BATCH_SAMPLES = chosen(
 )
 
 
-HEALTH = (
-    Field("label", "step", 9, whole, "the step, or the whole run", right=False),
-    Field("level", "level", 7, whole, "error: unreadable, missing or contradictory; warning: partial", right=False),
-    Field("file", "file", 22, whole, "the file", right=False),
-    Field("problem", "problem", 70, whole, "the problem", right=False),
-)
+HEALTH = fields_of(FINDING_COLUMNS, {"label": 9, "level": 7, "file": 22, "problem": 70})
 
 
 def cells(fields: Sequence[Field], record: Record) -> list[str]:
@@ -360,7 +317,7 @@ def chosen_fields(fields: Sequence[Field], shown: Shown) -> list[Field]:
     return [field for field in fields if field.default or shown == "all"]
 
 
-DIVERGENCE = ("mean_abs_lp_diff", "max_abs_lp_diff", "mean_imp_ratio")
+DIVERGENCE = frozenset(column.name for column in SAMPLE_COLUMNS if is_of_difference(column))
 """What is made of the difference between trainer and engine."""
 
 Sort: TypeAlias = tuple[tuple[str, bool], ...]

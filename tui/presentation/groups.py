@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from dumptui.core.step.step import Step
-from dumptui.core.tables.alarms import sample_cells
 from dumptui.core.tables.group_members import Group, mean_passes
+from dumptui.core.tables.view_columns import GROUP_COLUMNS
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.signs import sample_cells
 from dumptui.tui.widgets.reward_strip import reward_strip
 
-OF_REWARDS = ("reward_mean", "reward_std", "pass_at_1", "pass_at_k")
+OF_REWARDS = frozenset(column.name for column in GROUP_COLUMNS if column.covers == "rewarded")
 """The columns that cover only part of a group where a sample has no reward."""
 STRIP_CELLS = next(field.width for field in columns.GROUPS if field.key == "strip")
 

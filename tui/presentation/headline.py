@@ -5,10 +5,11 @@ from __future__ import annotations
 from rich.text import Text
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.tables.alarms import ALARM_SIGN, PARTIAL_SIGN, partial_columns
+from dumptui.core.tables.alarms import partial_columns
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation.columns import fixed
+from dumptui.tui.presentation.signs import ALARM_SIGN, PARTIAL_SIGN
 
 
 def headline(run: Run, key: StepKey, row: Record | None) -> Text:

@@ -6,24 +6,30 @@ import numpy as np
 import numpy.typing as npt
 
 from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
+from dumptui.core.fields.registry import definition, scale_of
 from dumptui.tui.cell_formats.tables import number
 
 Floats = npt.NDArray[np.float64]
 Range = tuple[float, float]
 
-# Fields with a sign, shaded in two hues around zero. imp_ratio is shaded by its logarithm.
-SIGNED_FIELDS = ("lp_diff", "imp_ratio", "advantages", "returns", "opd_reverse_kl", "values")
 MIN_SPAN = 1e-9  # the narrowest range, so that a constant field is not amplified
 LEAST_RATIO = 1e-6
 
 
 def is_diverging(name: str, span: Range) -> bool:
-    """Whether a field is shaded around zero: one known to have a sign, or an unknown one with values of both signs."""
-    return name in SIGNED_FIELDS or (not is_log_prob(name) and "entropy" not in name and span[0] < 0 < span[1])
+    """Whether a field is shaded in two hues around zero: known to be signed, or unknown with values of both signs.
+
+    A ratio is shaded by its logarithm.
+    """
+    return definition(name).signed or (scale_of(name) == "number" and span[0] < 0 < span[1])
+
+
+def is_ratio(name: str) -> bool:
+    return scale_of(name) == "ratio"
 
 
 def is_log_prob(name: str) -> bool:
-    return name.endswith("log_probs")
+    return scale_of(name) == "log-prob"
 
 
 def shades(name: str, values: npt.NDArray[np.floating], span: Range | None) -> Floats:
@@ -33,7 +39,7 @@ def shades(name: str, values: npt.NDArray[np.floating], span: Range | None) -> F
     """
     exact = values.astype(np.float64)
     low, high = span or (0.0, 0.0)
-    if name == "imp_ratio":
+    if is_ratio(name):
         return np.clip(logarithm(exact) / (1.0 if span is None else reach(name, span)), -1, 1)
     if is_diverging(name, (low, high)):
         return np.clip(exact / reach(name, (low, high)), -1, 1)
@@ -48,7 +54,7 @@ def logarithm(values: Floats) -> Floats:
 
 def reach(name: str, span: Range) -> float:
     """Return the distance from the middle of a diverging scale to its ends."""
-    if name != "imp_ratio":
+    if not is_ratio(name):
         return max(float(np.abs(np.array(span)).max()), MIN_SPAN)
     ends = np.abs(logarithm(np.array(span)))
     return min(max(float(ends.max()), MIN_SPAN), LARGEST_LOG_RATIO)
@@ -56,7 +62,7 @@ def reach(name: str, span: Range) -> float:
 
 def span_text(name: str, span: Range | None) -> str:
     """Return in words the values at the ends of the scale."""
-    if name == "imp_ratio":
+    if is_ratio(name):
         limit = np.exp(1.0 if span is None else reach(name, span))
         return "full at e and 1/e" if span is None else f"full at {number(limit)} and 1/{number(limit)}"
     low, high = span or (0.0, 0.0)

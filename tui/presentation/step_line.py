@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dumptui.core.tables.alarms import PARTIAL_SIGN, partial_columns
+from dumptui.core.tables.alarms import partial_columns
+from dumptui.core.tables.columns import STEP_COLUMNS, label_of
 from dumptui.core.types import Record
 from dumptui.tui.presentation.columns import fixed, percent
+from dumptui.tui.presentation.signs import PARTIAL_SIGN
 
 GAP_TEXT = " "  # one blank, since seven figures have to fit in 70 cells beside the steps on a screen of 120
 
@@ -24,16 +26,17 @@ def stat_line(row: Record, groups: Sequence[Record]) -> Text:
     means over unmasked tokens. The number of samples is in the title above.
     """
     partial = partial_columns(row)
-    figures = (
-        ("reward", PARTIAL_SIGN * ("reward_mean" in partial) + fixed(2)(row["reward_mean"])),
-        ("trunc", percent(row["truncated_frac"])),
-        ("0-std", zero_std(groups)),
-        ("mixed", percent(row["mixed_version_frac"])),
-        ("stale", fixed(1)(row["staleness_mean"])),
-        ("|Δ|", PARTIAL_SIGN * ("mean_abs_lp_diff" in partial) + fixed(4)(row["mean_abs_lp_diff"])),
-        ("H", PARTIAL_SIGN * ("mean_entropy" in partial) + fixed(2)(row["mean_entropy"])),
-    )
+    figures = {
+        "reward_mean": fixed(2)(row["reward_mean"]),
+        "truncated_frac": percent(row["truncated_frac"]),
+        "zero_std_frac": zero_std(groups),
+        "mixed_version_frac": percent(row["mixed_version_frac"]),
+        "staleness_mean": fixed(1)(row["staleness_mean"]),
+        "mean_abs_lp_diff": fixed(4)(row["mean_abs_lp_diff"]),
+        "mean_entropy": fixed(2)(row["mean_entropy"]),
+    }
     text = Text()
-    for name, value in figures:
-        text.append(GAP_TEXT if text else "").append(f"{name} ", "dim").append(value)
+    for name, value in figures.items():
+        text.append(GAP_TEXT if text else "").append(f"{label_of(STEP_COLUMNS, name)} ", "dim")
+        text.append(PARTIAL_SIGN * (name in partial) + value)
     return text

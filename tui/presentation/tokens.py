@@ -7,42 +7,21 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from dumptui.core.fields.registry import definition, field_label, scale_of
 from dumptui.core.formats.weight_versions import version_range, version_text
 from dumptui.core.sample.view import SampleField, SampleView
 from dumptui.core.text import clip, sample_label, visible
 from dumptui.core.vocabulary import CONTINUATION_MARK
 from dumptui.tui.cell_formats.tables import number, ratio_number
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.shading import SIGNED_FIELDS
 
-FIELD_LABELS = {
-    "lp_diff": "Δ",
-    "imp_ratio": "ratio",
-    "train_log_probs": "trainer",
-    "rollout_log_probs": "engine",
-    "ref_log_probs": "ref",
-    "teacher_log_probs": "teacher",
-    "entropy": "H",
-    "ref_entropy": "ref H",
-    "teacher_entropy": "teacher H",
-    "advantages": "adv",
-    "returns": "return",
-    "values": "value",
-    "opd_reverse_kl": "opd KL",
-}
-FIELD_MEANINGS = {"lp_diff": "trainer - engine", "imp_ratio": "exp(trainer - engine)"}
-# In the line of a token these come before version, turn and rank, other fields after: where it is short, the last go.
-FIRST_FIELDS = (
-    *("lp_diff", "imp_ratio", "train_log_probs", "rollout_log_probs"),
-    *("ref_log_probs", "entropy", "advantages"),
-)
 GAP_TEXT = "  "
 TOKEN_WIDTH = 32  # cells of a token's own text: some are 80 blanks
 
 
 def by_interest(view: SampleView) -> list[tuple[str, SampleField]]:
-    """The fields, the difference first and what is not there last."""
-    return sorted(view.fields.items(), key=lambda one: (not one[1].usable, one[0] not in FIELD_MEANINGS))
+    """The fields, what is derived first and what is not there last."""
+    return sorted(view.fields.items(), key=lambda one: (not one[1].usable, not definition(one[0]).inputs))
 
 
 def title(view: SampleView, place: str) -> Text:
@@ -75,8 +54,8 @@ def statistic_text(view: SampleView, name: str) -> Text:
     if field is None:
         return Text("no per-token statistic is dumped for this sample", "bold")
     text = Text().append(visible(name), "bold")
-    if name in FIELD_MEANINGS:
-        text.append(f" = {FIELD_MEANINGS[name]}")
+    if formula := definition(name).formula:
+        text.append(f" = {formula}")
     if field.state != "ok" or field.reason:
         text.append(f" · {field.state}", "bold").append(f": {visible(field.reason)}" if field.reason else "", "bold")
     return text
@@ -101,8 +80,9 @@ def choice_text(name: str, field: SampleField) -> str:
 def signed(name: str, value: float | None) -> str:
     if value is None:
         return "-"
-    text = ratio_number(value) if name == "imp_ratio" else number(value)
-    return f"+{text}" if name in SIGNED_FIELDS and name != "imp_ratio" and value > 0 and math.isfinite(value) else text
+    if scale_of(name) == "ratio":
+        return ratio_number(value)
+    return f"{'+' if definition(name).signed and 0 < value < math.inf else ''}{number(value)}"
 
 
 # One token ------------------------------------------------------------------------------------------------------
@@ -120,12 +100,12 @@ def token_line(view: SampleView, position: int) -> Text:
         text.append(f"{GAP_TEXT}loss_mask = 0", "italic")
         return text.append_text(context(view, position))
     there = dict(field for field in by_interest(view) if field[1].usable)
-    for name in FIRST_FIELDS:
-        if name in there:
-            text.append_text(statistic(view, name, position))
+    prominent = [name for name in there if definition(name).prominent]
+    for name in prominent:
+        text.append_text(statistic(view, name, position))
     text.append_text(context(view, position))
     for name in there:
-        if name not in FIRST_FIELDS:
+        if name not in prominent:
             text.append_text(statistic(view, name, position))
     return text
 
@@ -144,7 +124,7 @@ def token_text(view: SampleView, position: int) -> str:
 
 def statistic(view: SampleView, name: str, position: int) -> Text:
     value = signed(name, view.value(name, position))
-    text = Text().append(f"{GAP_TEXT}{visible(FIELD_LABELS.get(name, name))} ", "dim")
+    text = Text().append(f"{GAP_TEXT}{visible(field_label(name))} ", "dim")
     return text.append(value, "bold" if name == "lp_diff" else "none")
 
 

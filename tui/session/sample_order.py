@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from dumptui.core.tables.columns import SAMPLE_COLUMNS
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 
 # The labels on screen of columns of the samples table, which a filter accepts beside the names of the columns.
-LABEL_KEYS = {
-    field.label: field.key for field in columns.SAMPLES if field.key not in ("label", "shown_reward", "flags")
-}
-LABEL_KEYS["sample"] = "sample_index"
+LABEL_KEYS = {column.label: column.name for column in SAMPLE_COLUMNS if column.label and column.recorded}
 
 
 @dataclass(frozen=True)

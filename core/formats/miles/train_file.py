@@ -11,25 +11,14 @@ import numpy as np
 
 from dumptui.core.arrays import Ints
 from dumptui.core.errors import DumpError, NoDump
+from dumptui.core.fields.registry import train_columns
 from dumptui.core.formats.values import COMPLEX_DTYPES, Dumped, as_int, as_mapping, floats, integers, plain
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import OnRead, PtFile
 from dumptui.core.ptfile.tensor import most_values
 
 # Columns of one value a response token, which are cut over context-parallel ranks.
-PER_TOKEN = (
-    "log_probs",
-    "rollout_log_probs",
-    "ref_log_probs",
-    "teacher_log_probs",
-    "entropy",
-    "ref_entropy",
-    "teacher_entropy",
-    "opd_reverse_kl",
-    "values",
-    "advantages",
-    "returns",
-)
+PER_TOKEN = train_columns()
 # Columns of tensors that are not one value a response token: whole sequences, masks, routing and media.
 NOT_PER_TOKEN = frozenset(
     [

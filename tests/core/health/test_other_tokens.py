@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from dumptui.core.fields.registry import train_column
 from dumptui.core.health.run_health import exit_code, health
 from dumptui.core.run.run import Run
-from dumptui.core.step.step import DUMPED_NAMES, Step
+from dumptui.core.step.step import Step
 from dumptui.core.tables import steps
 from tests.support.reading import documents, read, samples
 from tests.support.writer import Json, Layout, Truth, sample, write_slime_v2, write_step
@@ -49,9 +50,7 @@ def shown_of_train(step: Step) -> list[tuple[str, int, Any]]:
     found = []
     for position, document in enumerate(documents(step)):
         for name, field in document["fields"].items():
-            if DUMPED_NAMES.get(name, name) != "rollout_log_probs" and any(
-                one is not None for one in field["values"] or ()
-            ):
+            if train_column(name) != "rollout_log_probs" and any(one is not None for one in field["values"] or ()):
                 found.append((name, position, field["values"]))
     rows = samples(step)
     found += [("raw_reward", at, row["raw_reward"]) for at, row in enumerate(rows) if row["raw_reward"] is not None]
@@ -101,7 +100,7 @@ def wrong(step: Step, truth: Truth) -> list[tuple[str, int]]:
     found = []
     for position, document in enumerate(documents(step)):
         for name, field in document["fields"].items():
-            full = truth.fields.get(DUMPED_NAMES.get(name, name))
+            full = truth.fields.get(train_column(name))
             pairs = zip(field["values"] or (), full[position], strict=True) if full and field["values"] else ()
             if any(value is not None and np.float32(value) != true for value, true in pairs):
                 found.append((name, position))

@@ -134,8 +134,8 @@ async def test_such_samples_are_marked_and_come_first_by_divergence(tmp_path: Pa
 
 
 def test_a_placeholder_is_marked_by_its_size(tmp_path: Path) -> None:
-    from dumptui.core.tables.alarms import sample_cells
     from dumptui.tui.presentation import columns
+    from dumptui.tui.presentation.signs import sample_cells
 
     dump(tmp_path, [-9999.0, -1.0, -1.0, -1.0])
     record: dict[str, Any] = {**samples(read(tmp_path))[0], "label": 0}

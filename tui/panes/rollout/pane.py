@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 
 from dumptui.core.run.run import StepKey
+from dumptui.core.tables.columns import alarm_words
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
 from dumptui.tui.panes.requests import RewardKeyChosen, SamplesArranged, StepChosen
@@ -40,7 +41,7 @@ from dumptui.tui.widgets.table.table import Table
 class RolloutPane(Horizontal, Pane):
     """Steps on the left, samples of the chosen step on the right."""
 
-    HELP = """\
+    HELP = f"""\
 # Rollout
 
 The steps of the run with a trend, and the samples of the step under the cursor.
@@ -63,8 +64,7 @@ The steps of the run with a trend, and the samples of the step under the cursor.
   the same number and back. **n** and **p** go to the next and previous sample, in the order of the table.
 
 Statistics use unmasked response tokens. `-` means no value. `~` before a number means that it covers only part of the
-step. `!` means above the threshold: |Δ| of 0.03 or more, half of the groups with equal rewards, a quarter of the
-samples truncated, or any NaN or infinite value, which no statistic includes.
+step. `!` means above the threshold: {alarm_words()}.
 
 While a run is followed, **F** goes to the newest step and then to each new one. In the steps table **end** does the
 same, and **G** goes to the oldest step.

@@ -13,7 +13,6 @@ from textual.reactive import var
 
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import StepKey
-from dumptui.core.tables.alarms import ALARM_SIGN, alarms, sample_cells
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.requests import SampleChosen, SampleRowMoved
@@ -27,6 +26,7 @@ from dumptui.tui.presentation.sample_rows import (
     sample_records,
     sample_style,
 )
+from dumptui.tui.presentation.signs import ALARM_SIGN, alarm_texts, sample_cells
 from dumptui.tui.presentation.step_line import stat_line
 from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.reading.run_search import Searched
@@ -181,7 +181,7 @@ class SamplesSide(Vertical):
         step = self.loaded.step
         if row["state"] != "ok" and step.files.shards and not step.orphans:
             text.append(f" · {plural(len(step.files.shards), 'train file')}")
-        for reason in alarms(row).values():
+        for reason in alarm_texts(row):
             text.append(f" · {ALARM_SIGN}{reason}", "bold")
         if row["reason"]:
             text.append(f" · {visible(str(row['reason']))}", "bold")

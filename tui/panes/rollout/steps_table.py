@@ -10,10 +10,11 @@ from textual.containers import Vertical
 from textual.reactive import var
 
 from dumptui.core.run.run import StepKey
-from dumptui.core.tables.alarms import PARTIAL_SIGN, alarms, marked, partial_columns
+from dumptui.core.tables.alarms import alarms, partial_columns
 from dumptui.core.types import Record
 from dumptui.tui.panes.rollout.trend import Trend
 from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.signs import PARTIAL_SIGN, marked
 from dumptui.tui.widgets.message import FrozenMessage
 from dumptui.tui.widgets.table.table import Table
 

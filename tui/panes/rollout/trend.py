@@ -9,6 +9,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
+from dumptui.core.tables.columns import trend_columns
 from dumptui.tui.presentation import columns
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.message import FrozenMessage
@@ -18,15 +19,7 @@ if TYPE_CHECKING:
     from dumptui.core.types import Record
     from dumptui.tui.widgets.plot.plot import Plot, Series
 
-TREND_COLUMNS = (
-    "mean_abs_lp_diff",
-    "reward_mean",
-    "response_length_mean",
-    "mean_entropy",
-    "truncated_frac",
-    "zero_std_frac",
-    "max_abs_lp_diff",
-)
+TREND_COLUMNS = trend_columns()
 
 
 class Trend(Vertical):

@@ -13,6 +13,7 @@ from textual.containers import Vertical
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.sample.view import MASKED, MISSING, PROMPT, SampleView
 from dumptui.core.text import visible
+from dumptui.tui.presentation import shading
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK, Band
 from dumptui.tui.widgets.plot.plot import Series
@@ -85,7 +86,7 @@ class TokenChart(Vertical):
 
 def line_of(view: SampleView, name: str) -> Series:
     start, values = view.sample.prompt_length, view.fields[name].values.astype(np.float64)
-    if name == "imp_ratio":
+    if shading.is_ratio(name):
         values = np.minimum(values, LARGEST_RATIO)
     return Series(name, np.arange(start, start + len(values), dtype=np.float64), values)
 

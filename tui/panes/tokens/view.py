@@ -225,7 +225,7 @@ class TokenView(Vertical, Pane):
             tokens = self.heat.on_screen
             said = f"window #{tokens.start}-#{max(tokens.stop - 1, 0)}"
             return view.span(name, tokens.start, tokens.stop), said
-        if self.scale == "step" and name == "imp_ratio":
+        if self.scale == "step" and shading.is_ratio(name):
             return None, "step"
         if self.scale == "step" and (survey := self.surveys.get(name)) is not None:
             return survey.span, "step"

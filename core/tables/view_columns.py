@@ -1,0 +1,198 @@
+"""The columns of the groups, batch and health tables: what each is, and how it is written."""
+
+from __future__ import annotations
+
+from dumptui.core.tables.columns import FLAG, ODD_COUNT, PERCENT, TEXT, ColumnDefinition, Format, Reduction, fixed
+
+SIGNIFICANT = Format("significant", 4)
+LIST = Format("list")
+
+GROUP_COLUMNS = (
+    ColumnDefinition(
+        name="label",
+        label="group",
+        tip="prompt group; evals: a run of equal prompts, numbered over the file",
+        recorded=False,
+    ),
+    ColumnDefinition(
+        name="strip",
+        label="rewards",
+        tip="of the samples, best to worst: + success, - failure, ? no reward; else values, or bars over the step's "
+        "range",
+        format=TEXT,
+        recorded=False,
+    ),
+    ColumnDefinition(
+        name="spread",
+        label="spread",
+        tip="zero-std: all rewards are equal; single: one reward, nothing to compare; unknown: no reward",
+        format=TEXT,
+        recorded=False,
+    ),
+    ColumnDefinition(name="group_index", tip="prompt group", shown="never"),
+    ColumnDefinition(name="dataset", label="set", tip="evals: the dataset's number, from 0"),
+    ColumnDefinition(name="group_part", tip="which of the groups that share a group_index", shown="never"),
+    ColumnDefinition(
+        name="adapter", tip="the adapter that wrote its samples, where there are any", format=TEXT, shown="never"
+    ),
+    ColumnDefinition(
+        name="n",
+        label="n",
+        tip="samples; those of one execution, such as forked leaves, are one attempt",
+        unit="samples",
+    ),
+    ColumnDefinition(name="attempts", tip="executions, each of which is one attempt", shown="never"),
+    ColumnDefinition(
+        name="reward_mean",
+        label="reward",
+        tip="mean raw reward of the attempts with a reward (evals: reward; of dicts: the chosen entry)",
+        format=fixed(2),
+        worse="low",
+        covers="rewarded",
+    ),
+    ColumnDefinition(
+        name="reward_std",
+        label="std",
+        tip="standard deviation (n-1) of the rewards",
+        format=Format("spread", 3),
+        worse="low",
+        covers="rewarded",
+    ),
+    ColumnDefinition(
+        name="response_length_mean",
+        label="len",
+        tip="mean response length in tokens, tool output included",
+        unit="tokens",
+        format=fixed(0),
+        reduction=Reduction("response_length", "mean"),
+    ),
+    ColumnDefinition(
+        name="truncated_frac",
+        label="trunc",
+        tip="share of samples cut by the length limit",
+        unit="share",
+        format=PERCENT,
+        reduction=Reduction("truncated", "share"),
+        worse="high",
+    ),
+    ColumnDefinition(
+        name="zero_std", tip="whether all rewards are equal, also of a single one", format=FLAG, shown="never"
+    ),
+    ColumnDefinition(name="zero_std_known", tip="whether there are two rewards to compare", format=FLAG, shown="never"),
+    ColumnDefinition(name="rewarded", tip="attempts with a finite reward", shown="never"),
+    ColumnDefinition(
+        name="pass_at_1",
+        label="pass@1",
+        tip="share of attempts that succeed; binary rewards only",
+        format=fixed(2),
+        worse="low",
+        covers="rewarded",
+    ),
+    ColumnDefinition(
+        name="pass_at_k",
+        label="pass@k",
+        tip="1 if any attempt succeeds, else 0; k counts the attempts with a reward",
+        format=fixed(2),
+        worse="low",
+        covers="rewarded",
+    ),
+    ColumnDefinition(
+        name="mean_abs_lp_diff",
+        label="|Δ|",
+        tip="mean over samples of mean |train - rollout log-prob|",
+        unit="nats",
+        format=fixed(4),
+        reduction=Reduction("mean_abs_lp_diff", "mean"),
+        worse="high",
+    ),
+    ColumnDefinition(
+        name="not_finite",
+        label="NaN inf",
+        tip="NaN and infinite values of its samples; statistics leave them out",
+        unit="values",
+        format=ODD_COUNT,
+        reduction=Reduction("not_finite", "sum"),
+        worse="high",
+    ),
+    ColumnDefinition(
+        name="diff_not_finite",
+        tip="how many of them are differences",
+        unit="values",
+        shown="never",
+        reduction=Reduction("diff_not_finite", "sum"),
+    ),
+    ColumnDefinition(name="samples", tip="Sample.index of its samples", format=LIST, shown="never"),
+)
+"""In the order of the records."""
+
+TRAIN_FILE_COLUMNS = (
+    ColumnDefinition(name="cp", label="cp", tip="context-parallel rank, and how many there are", recorded=False),
+    ColumnDefinition(
+        name="status",
+        label="state",
+        tip="whether the file is readable and fits its step",
+        format=TEXT,
+        recorded=False,
+    ),
+    ColumnDefinition(name="file", label="file", tip="train file", format=TEXT),
+    ColumnDefinition(name="rank", label="rank", tip="rank in the file name"),
+    ColumnDefinition(name="cp_rank", tip="context-parallel rank", shown="never"),
+    ColumnDefinition(name="cp_size", tip="context-parallel ranks", shown="never"),
+    ColumnDefinition(name="dp_shard", label="dp", tip="data-parallel shard, counted by first rank"),
+    ColumnDefinition(name="rows", label="rows", tip="samples in the file", unit="samples"),
+    ColumnDefinition(name="tokens", label="tokens", tip="prompt and response tokens of its samples", unit="tokens"),
+    ColumnDefinition(
+        name="micro_batch_tokens",
+        tip="tokens of each micro-batch of its dp shard",
+        unit="tokens",
+        format=LIST,
+        shown="never",
+    ),
+    ColumnDefinition(name="num_microbatches", tip="micro-batches of each optimizer step", format=LIST, shown="never"),
+    ColumnDefinition(name="bytes", label="size", tip="size of the file", unit="bytes", format=Format("size")),
+    ColumnDefinition(
+        name="fields",
+        label="per-token fields",
+        tip="the per-token columns in this rank's file",
+        format=LIST,
+    ),
+    ColumnDefinition(name="state", tip="ok or unreadable", format=TEXT, shown="never"),
+    ColumnDefinition(name="reason", tip="why it is not readable, or what was inferred", format=TEXT, shown="never"),
+)
+"""In the order of the records."""
+
+DISTRIBUTION_COLUMNS = (
+    ColumnDefinition(
+        name="name",
+        label="column",
+        tip="per-token column; statistics use the step's unmasked tokens",
+        format=TEXT,
+    ),
+    ColumnDefinition(
+        name="mean",
+        label="mean",
+        tip="mean over tokens, so long samples weigh more than in the samples table",
+        format=SIGNIFICANT,
+    ),
+    ColumnDefinition(name="std", label="std", tip="standard deviation (n-1) over tokens", format=SIGNIFICANT),
+    ColumnDefinition(name="low", label="min", tip="smallest value", format=SIGNIFICANT),
+    ColumnDefinition(name="median", label="p50", tip="median: half of the values are smaller", format=SIGNIFICANT),
+    ColumnDefinition(name="p99", label="p99", tip="99 of 100 values are smaller", format=SIGNIFICANT),
+    ColumnDefinition(name="high", label="max", tip="largest value", format=SIGNIFICANT),
+    ColumnDefinition(name="count", label="tokens", tip="unmasked tokens with a value", unit="tokens"),
+    ColumnDefinition(name="samples", label="samples", tip="samples with values of the column", unit="samples"),
+    ColumnDefinition(name="not_finite", label="NaN inf", tip="NaN and infinite values, which no statistic includes"),
+    ColumnDefinition(name="reason", label="why not", tip="why no sample has values", format=TEXT),
+)
+
+FINDING_COLUMNS = (
+    ColumnDefinition(name="label", label="step", tip="the step, or the whole run", format=TEXT, recorded=False),
+    ColumnDefinition(
+        name="level",
+        label="level",
+        tip="error: unreadable, missing or contradictory; warning: partial",
+        format=TEXT,
+    ),
+    ColumnDefinition(name="file", label="file", tip="the file", format=TEXT),
+    ColumnDefinition(name="problem", label="problem", tip="the problem", format=TEXT),
+)
