@@ -25,9 +25,10 @@ from dumptui.core.ptfile.snapshot import open_file
 from dumptui.core.run.run import StepFiles, StepKey, is_young
 from dumptui.core.step.copies import Contradiction, contradictions
 from dumptui.core.step.field_survey import parts
+from dumptui.core.step.load import load, read_shards
 from dumptui.core.step.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.step.schedule import lost_rollouts
-from dumptui.core.step.step import Step, load, read_shards
+from dumptui.core.step.step import Step
 from dumptui.core.text import plural
 
 
@@ -127,8 +128,8 @@ def _contents(step: Step) -> Iterator[Finding]:
     for shard in step.shards:
         if shard.path.stem.isdecimal() and "format_version" not in shard.file.root:
             yield Finding("warning", "no rank in its name: ranks may have overwritten each other", key, shard.path)
-    if step.orphans:
-        yield Finding("error", f"{plural(len(step.orphans), 'train row')} without a sample: {step.orphans[0]}", key)
+    if orphans := step.alignment.orphans:
+        yield Finding("error", f"{plural(len(orphans), 'train row')} without a sample: {orphans[0]}", key)
     yield from _sample_notes(step)
     yield from _rewards(step)
 
@@ -140,7 +141,7 @@ def _sample_notes(step: Step) -> Iterator[Finding]:
 
 
 def _rewards(step: Step) -> Iterator[Finding]:
-    columns = {"reward": [one.reward for one in step.samples], "raw_reward": step.raw_rewards or []}
+    columns = {"reward": [one.reward for one in step.samples], "raw_reward": step.alignment.raw_rewards or []}
     for name, rewards in columns.items():
         parts = [list(reward.values()) if isinstance(reward, Mapping) else [reward] for reward in rewards]
         odd = sum(any(isinstance(one, float) and not math.isfinite(one) for one in each) for each in parts)
@@ -166,7 +167,7 @@ def _lost(step: Step, missing: Ranks) -> list[str]:
     states = Counter(error.state for error in step.broken)
     shards = Counter({"missing": len(missing)}) + states
     lost = [f"{plural(number, 'shard')} {what}" for what, number in shards.items()]
-    return lost + ([f"{plural(len(step.orphans), 'row')} of other samples"] if step.orphans else [])
+    return lost + ([f"{plural(len(step.alignment.orphans), 'row')} of other samples"] if step.alignment.orphans else [])
 
 
 def _unless_young(step: Step, level: Level) -> Level:

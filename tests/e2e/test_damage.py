@@ -15,7 +15,8 @@ import torch
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
 from dumptui.core.run.run import Run, StepFiles, StepKey
-from dumptui.core.step.step import Step, load
+from dumptui.core.step.load import load
+from dumptui.core.step.step import Step
 from dumptui.core.tables import steps, tokens
 from dumptui.core.types import Record
 from dumptui.tui.cli.main import main
@@ -173,8 +174,8 @@ def test_a_row_of_an_unknown_sample(tmp_path: Path) -> None:
     columns = {"sample_indices": [0, 1, 2, 99999, 4, 5, 6, 7]}
     truth = write(tmp_path, columns=columns)
     step = open_step(tmp_path)
-    assert [row is not None for row in step.rows] == [True, True, True, False, True, True, True, True]
-    assert step.orphans == ["0_1.pt row 1: sample_index 99999 is not in the rollout file"]
+    assert [row is not None for row in step.alignment.rows] == [True, True, True, False, True, True, True, True]
+    assert step.alignment.orphans == ("0_1.pt row 1: sample_index 99999 is not in the rollout file",)
     assert not list(wrong_values(step, truth))
 
 
@@ -184,9 +185,9 @@ def test_raw_rewards_of_the_wrong_length(tmp_path: Path) -> None:
     true = payload["rollout_data"]["raw_reward"]
     payload["rollout_data"]["raw_reward"] = true[:5]
     torch.save(payload, truth.files[0])
-    assert open_step(tmp_path).raw_rewards == true
+    assert open_step(tmp_path).alignment.raw_rewards == tuple(true)
     truth.files[1].unlink()
-    assert open_step(tmp_path).raw_rewards is None
+    assert open_step(tmp_path).alignment.raw_rewards is None
 
 
 def test_foreign_files_change_nothing(tmp_path: Path) -> None:
@@ -285,7 +286,7 @@ def test_a_bare_folder_of_train_files(tmp_path: Path) -> None:
     assert step.notes == ["no rollout file: read from the train files, without rewards, status and text"]
     assert not list(wrong_values(step, truth))
     assert set(states(step, "train_log_probs")) == {"ok"}
-    assert step.raw_rewards is None
+    assert step.alignment.raw_rewards is None
 
 
 def test_train_rows_that_share_an_index_say_that_their_order_is_not_known(tmp_path: Path) -> None:

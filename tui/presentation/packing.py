@@ -83,15 +83,15 @@ def summary(step: Step) -> Text:
     text.append(
         f" · trained on {step.trained} of {len(step.samples)} samples · {plural(len(step.files.shards), 'file')}"
     )
-    if step.peers:
-        sizes = sorted({peers.cp_size for peers in step.peers})
+    if groups := step.alignment.groups:
+        sizes = sorted({group.cp_size for group in groups})
         formats = sorted({shard.qkv_format or "format not recorded" for shard in step.shards})
-        known = "layout inferred" if any(peers.inferred for peers in step.peers) else "layout recorded"
+        known = "layout inferred" if any(group.inferred for group in groups) else "layout recorded"
         text.append(
-            f": dp {len(step.peers)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}"
+            f": dp {len(groups)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}"
         )
     if reason := steps.train_reason(step):
         text.append(f" · {visible(reason)}", "bold")
-    if step.orphans:
-        text.append(f" · {len(step.orphans)} train rows match no sample: {visible(step.orphans[0])}", "bold")
+    if orphans := step.alignment.orphans:
+        text.append(f" · {len(orphans)} train rows match no sample: {visible(orphans[0])}", "bold")
     return text

@@ -17,7 +17,7 @@ from dumptui.core.formats.miles.trajectory_file import Sidecar
 from dumptui.core.formats.sample import read_rollout
 from dumptui.core.ptfile.file import PtFile
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.step.step import load
+from dumptui.core.step.load import load
 from dumptui.core.telemetry.jsonl_tail import Tail
 from tests.support.crafted import program, storage, tensor, write_zip
 from tests.support.writer import Layout, sample, write_step

@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.step import step as step_module
+from dumptui.core.step import load as load_module
 from dumptui.core.store.summaries import Summaries
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.batch import BatchPane
@@ -458,7 +458,7 @@ class Gate:
             on_read(done, 400_000_000)
             done += 1_000_000
             self.open.wait(0.02)
-        return step_module.load(files, on_read)
+        return load_module.load(files, on_read)
 
 
 async def test_a_slow_read_shows_progress_and_keys_work_meanwhile(

@@ -179,7 +179,7 @@ class SamplesSide(Vertical):
         if asked.sort:
             text.append(f" · {asked.sort_words()}")
         step = self.loaded.step
-        if row["state"] != "ok" and step.files.shards and not step.orphans:
+        if row["state"] != "ok" and step.files.shards and not step.alignment.orphans:
             text.append(f" · {plural(len(step.files.shards), 'train file')}")
         for reason in alarm_texts(row):
             text.append(f" · {ALARM_SIGN}{reason}", "bold")
