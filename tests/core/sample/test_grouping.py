@@ -112,7 +112,7 @@ async def test_on_screen_each_adapter_has_its_group(tmp_path: Path) -> None:
     async with opened(adapters(tmp_path), size=(120, 40)) as (_, pilot):
         await until_shown(pilot, "8 samples in 4 groups", "group 0: 1.00  1.00   zero-std")
         await go(pilot, "6", "down")
-        await until_shown(pilot, "group 0 of adapter adapter-1 · 2 members")
+        await until_shown(pilot, "group 0 of adapter adapter-1 · 2 samples")
 
 
 # Attempts ---------------------------------------------------------------------------------------------------------
