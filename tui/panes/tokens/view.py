@@ -113,7 +113,7 @@ class TokenView(Vertical, Pane):
         if not again:
             self.chart.begin(opened.view)
         with self.app.batch_update():
-            self._show_statistic(self._first_cursor(opened, again=again))
+            self._show_statistic(opened.flow, self._first_cursor(opened, again=again))
             self.query_one("#tokens-title", Line).say(title(opened.view, place))
         if self.search.pattern:
             self._ask_search()
@@ -164,16 +164,16 @@ class TokenView(Vertical, Pane):
 
     def _show_again(self) -> None:
         if self.view is not None:
-            self._show_statistic(self.heat.cursor)
+            self._show_statistic(self.heat.flow, self.heat.cursor)
 
-    def _show_statistic(self, cursor: int) -> None:
+    def _show_statistic(self, flow: Flow, cursor: int) -> None:
         assert self.opened is not None
         view, name = self.opened.view, self.shown
         self.walk.along(view, name)
         shade, diverging = self._shades()
         with self.prevent(Heatmap.Scrolled):
             self.heat.show(
-                self.opened.flow,
+                flow,
                 shade,
                 view.kinds(name),
                 diverging=diverging,

@@ -131,7 +131,8 @@ class ShadedText(Wheel):
         value; `kind` is 0 prompt, 1 trained, 2 masked, 3 missing from the dump. The cursor goes to `cursor`, or keeps
         its index. Marks are dropped.
         """
-        self.flow = flow
+        if flow is not self.flow:
+            self.flow = flow.copy()  # it came in a message, and is laid out here
         self.flow.mark_missing(frozenset(np.flatnonzero(kind == MISSING).tolist()))
         self._kind = kind
         self._marked = frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
+from copy import copy
 from itertools import accumulate
 
 from dumptui.core.text import cell_width, visible
@@ -82,6 +83,12 @@ class Flow:
 
     def __len__(self) -> int:
         return len(self._texts)
+
+    def copy(self) -> Flow:
+        """Return a flow of the same tokens whose lines and missing signs change without changing this one."""
+        flow = copy(self)
+        flow._widths = [*self._widths]
+        return flow
 
     @property
     def lines(self) -> int:
