@@ -36,10 +36,10 @@ TABLES = (
     *(TRAIN_FILE_COLUMNS, DISTRIBUTION_COLUMNS, FINDING_COLUMNS),
 )
 ADDED = {
-    "SAMPLE_COLUMNS = (": 'ColumnDefinition(name="adv_max", label="adv max", tip="largest advantage", '
+    "SAMPLE_COLUMNS = (": 'ColumnDefinition(name="added_by_test", label="added by test", tip="largest advantage", '
     'statistic=Statistic("advantages", "max")),',
-    "STEP_COLUMNS = (": 'ColumnDefinition(name="adv_max", label="adv max", tip="largest advantage", '
-    'reduction=Reduction("adv_max", "max")),',
+    "STEP_COLUMNS = (": 'ColumnDefinition(name="added_by_test", label="added by test", tip="largest advantage", '
+    'reduction=Reduction("added_by_test", "max")),',
 }
 
 
@@ -128,7 +128,7 @@ def test_a_column_that_is_added_is_there_at_the_next_start(tmp_path: Path) -> No
     shutil.copytree(Path(dumptui.__file__).parent, code / "dumptui", ignore=shutil.ignore_patterns("__pycache__"))
     truth = write_step(run, 0, [sample(at) for at in range(4)], mirror=False)
     for view in ("steps", "samples"):
-        assert "adv_max" not in printed(code, cache, str(run), "--print", view)[0]
+        assert "added_by_test" not in printed(code, cache, str(run), "--print", view)[0]
     assert len(list(cache.rglob("*.json"))) == 2
 
     registry = code / "dumptui" / "core" / "tables" / "columns.py"
@@ -140,7 +140,7 @@ def test_a_column_that_is_added_is_there_at_the_next_start(tmp_path: Path) -> No
 
     largest = [float(row.max()) for row in truth.fields["advantages"]]
     rows = printed(code, cache, str(run), "--print", "samples")
-    assert [row["adv_max"] for row in rows] == pytest.approx(largest)
-    assert printed(code, cache, str(run), "--print", "steps")[0]["adv_max"] == pytest.approx(max(largest))
-    where = printed(code, cache, str(run), "--print", "samples", "--where", "adv max > -1000")
+    assert [row["added_by_test"] for row in rows] == pytest.approx(largest)
+    assert printed(code, cache, str(run), "--print", "steps")[0]["added_by_test"] == pytest.approx(max(largest))
+    where = printed(code, cache, str(run), "--print", "samples", "--where", "added by test > -1000")
     assert len(where) == 4
