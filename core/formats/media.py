@@ -1,4 +1,4 @@
-"""Pictures, sound and other encoded data by their kind and size: nobody reads the data itself."""
+"""Short names for pictures, sound and other encoded data, which say the kind and the size instead of the data."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _DATA_URL = re.compile(r"data:([^;,\s]{0,100})[^,\s]{0,100};base64,(\S*)")
 _INNER_URL = re.compile(
     r"data:([\w.+-]{1,60}/[\w.+-]{1,60})?(?:;[\w.=+-]{1,60}){0,4};base64,([A-Za-z0-9+/_%-]{64,}={0,2})"
 )
-"""One within a text: what is shorter than 64 characters can be read as it is."""
+"""A data URL within a text. Below 64 characters of data it stays in the text as it is."""
 _BASE64_TEXT = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 LONG_DATA = 256
-"""From this many characters on, a text without a blank in a part that is no text is taken for encoded data."""
+"""A base64 text of at least this many characters is shown by its size; a shorter one as it is."""
 MAGIC_BYTES: Sequence[tuple[int, bytes, str]] = (
     (0, b"\x89PNG\r\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -29,17 +29,17 @@ MAGIC_BYTES: Sequence[tuple[int, bytes, str]] = (
     (4, b"ftyp", "video/mp4"),
     (0, b"%PDF-", "application/pdf"),
 )
-"""By which bytes common media are known, and at which place these stand."""
+"""The offset and the bytes by which common media types are recognised."""
 
 
 def bytes_name(data: bytes | bytearray) -> str:
-    """`<image/png, 12.3 kB>`, of bytes that begin as no known media `<12.3 kB of bytes>`."""
-    kind = next((kind for at, magic, kind in MAGIC_BYTES if data[at : at + len(magic)] == magic), None)
+    """Return `<image/png, 12.3 kB>` for known media, else `<12.3 kB of bytes>`."""
+    kind = next((kind for offset, magic, kind in MAGIC_BYTES if data[offset : offset + len(magic)] == magic), None)
     return f"<{kind}, {size_text(len(data))}>" if kind else f"<{size_text(len(data))} of bytes>"
 
 
 def named(text: str) -> str:
-    """A text with the data URLs in it by their kind and size."""
+    """Return a text in which each data URL is replaced by its kind and size."""
     return _INNER_URL.sub(url_name, text) if ";base64," in text else text
 
 
@@ -48,7 +48,7 @@ def url_name(url: re.Match[str]) -> str:
 
 
 def media_name(text: str) -> str | None:
-    """`<image/png, 12.3 kB>` of a data URL, `<base64, 12.3 kB>` of a long text that is nothing but base64."""
+    """Return `<image/png, 12.3 kB>` for a data URL, `<base64, 12.3 kB>` for a long base64 text, else None."""
     if url := _DATA_URL.fullmatch(text):
         return url_name(url)
     if len(text) >= LONG_DATA and is_base64(text[:LONG_DATA]) and _BASE64_TEXT.fullmatch(text):
@@ -57,7 +57,7 @@ def media_name(text: str) -> str | None:
 
 
 def is_base64(start: str) -> bool:
-    """Letters alone could be a word: encoded bytes have both cases and digits."""
+    """Whether a text decodes as base64 and has both cases and digits, as letters alone could be a word."""
     if not (any(map(str.isupper, start)) and any(map(str.islower, start)) and any(map(str.isdigit, start))):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a rollout sample is, whatever year and framework dumped it."""
+"""Rollout files and their samples, in the shapes that several years and frameworks have dumped."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ __all__ = [
     "reward_value",
 ]
 
-# Of loss masks that hold more than 0 and 1, which say what is trained on and not how much.
-WEIGHTED_MASK = "loss_mask holds values other than 0 and 1: what is above 0 counts as 1"
+# A loss mask says whether a token is trained on, not with which weight.
+WEIGHTED_MASK = "loss_mask holds values other than 0 and 1: values above 0 count as 1"
 _SCALARS = frozenset((str, int, float, bool, type(None), dict))
 _SAMPLES_PER_CHECK = 32  # samples: 5 ms of long ones
 
-# What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
+# Keys of the framework's Sample.to_dict() that have a field in `Sample`; any other key goes to `Sample.extra`.
 _NAMED_KEYS = frozenset(
     [
         "index",
@@ -74,11 +74,11 @@ _NAMED_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """One entry of `samples` in a rollout file. Arrays are as dumped, so meant to have length T (`tokens`) or R (per
-    response token), and empty where the dump holds something else than a list of numbers.
+    """One entry of `samples` in a rollout file. Arrays are as dumped: usually of length T (`tokens`) or R (per response
+    token), and empty where the dump holds something other than a list of numbers.
 
     `unscored` are the response tokens for which the engine's list holds no number. `execution` is Sample.rollout_id,
-    which siblings share. `extra` has every key that is not named here; lists of R floats in it are arrays.
+    which siblings share. `extra` has every other key; lists of R floats in it are arrays.
     """
 
     position: int
@@ -114,19 +114,19 @@ class Sample:
         return max(0, len(self.tokens) - self.response_length)
 
     def note_on(self, name: str) -> str | None:
-        """What is said of a key that holds no list of numbers, and so is empty here."""
+        """Return the note on a key that holds something other than a list of numbers, and so is empty here."""
         return next((note for note in self.notes if note.startswith(f"{name} ")), None)
 
     @property
     def shown_reward(self) -> object:
-        """The reward as a cell of a table may hold it: numbers, texts and dicts of both, of anything else a preview."""
+        """The reward as a table cell: a number, a text, a dict of both, or a preview of anything else."""
         if isinstance(self.reward, Mapping):
-            return {name: as_cell(one) for name, one in self.reward.items()}
+            return {name: as_cell(value) for name, value in self.reward.items()}
         return as_cell(self.reward)
 
     @property
     def versions(self) -> list[str]:
-        """Every weight version in order, one a call where spans are not recorded."""
+        """Every weight version in order; one per call where spans are not recorded."""
         return [span.version for call in self.calls for span in call.spans]
 
     @property
@@ -155,7 +155,7 @@ class Sample:
         return share(self.prefix_cache, ("cached_tokens",), ("total_prompt_tokens",))
 
     def version_at(self, position: int) -> str | None:
-        """The version that wrote the token at `position` of the sequence; None where the dump doesn't say."""
+        """Return the version that wrote the token at `position` of the sequence; None where the dump doesn't say."""
         return version_at(self.calls, position)
 
 
@@ -179,24 +179,24 @@ class Rollout:
 
 
 def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None = None) -> Rollout:
-    """Read a whole rollout file. Raises DumpError, NoDump when it is whole but no rollout dump."""
+    """Read a rollout file. Raises DumpError, and NoDump when the file is complete but not a rollout dump."""
     file = PtFile(path, on_read=on_read)
     root = file.root
     notes = []
     if isinstance(root, Mapping):
         if "format_version" in root:
             raise NoDump(path, "is a train file of a whole step, not a rollout file; open the run folder")
-        found, metadata = root.get("samples"), as_mapping(root.get("metadata"))
+        entries, metadata = root.get("samples"), as_mapping(root.get("metadata"))
         if (inside := as_int(root.get("rollout_id"))) not in (None, step):
             notes.append(f"the name says step {step}, the content says {inside}")
     else:  # dumps older than the wrapping dict are the bare list
-        found, metadata = root, {}
-    if not isinstance(found, (list, tuple)):
+        entries, metadata = root, {}
+    if not isinstance(entries, (list, tuple)):
         raise NoDump(path, "not a rollout dump: it holds no list of samples")
     samples = []
-    for at, sample in enumerate(read_samples(bounded(found, path, file.size))):
-        if on_read is not None and at % _SAMPLES_PER_CHECK == 0:
-            on_read(1, 1)  # all of the file is read: only to be left
+    for count, sample in enumerate(read_samples(bounded(entries, path, file.size))):
+        if on_read is not None and count % _SAMPLES_PER_CHECK == 0:
+            on_read(1, 1)  # the file is read; only a chance to cancel
         samples.append(sample)
     return Rollout(path, step, evaluation, tuple(samples), metadata, tuple(notes))
 
@@ -222,25 +222,26 @@ def length_of(value: object) -> int:
 
 
 def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:
+    """Yield the samples in file order; `occurrence` counts those with the same index."""
     seen: dict[int | None, int] = {}
-    for position, one in enumerate(dumped):
-        fields = as_mapping(one)
+    for position, entry in enumerate(dumped):
+        fields = as_mapping(entry)
         index = as_int(fields.get("index"))
         occurrence = seen.get(index, 0)
         seen[index] = occurrence + 1
         sample = read_or_note(fields, position, index, occurrence)
-        yield sample if fields else replace(sample, notes=(f"is {type_name(one)}, not a sample",))
+        yield sample if fields else replace(sample, notes=(f"is {type_name(entry)}, not a sample",))
 
 
 def read_or_note(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
-    """A sample; where a value of it can't be read at all, one without values that says why."""
+    """Return a sample; if one of its values raises, an empty sample whose note says why."""
     try:
         return read_sample(fields, position, index, occurrence)
     except DumpError as error:
         if isinstance(error.__cause__, OSError) or error.problem.startswith("changed "):
-            raise  # of the whole file, which may be another by now
+            raise  # the whole file is unreadable, or was replaced meanwhile
         problem = error.problem
-    except Exception as error:  # whatever an odd value provokes costs its own sample
+    except Exception as error:  # an odd value costs only its own sample
         problem = f"{type_name(error)}: {preview(str(error))}"
     empty = read_sample({"response_length": 0}, position, index, occurrence)
     return replace(empty, notes=(f"can't be read: {problem}",))
@@ -257,8 +258,8 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
     if mask is not None and not len(mask.gaps) and is_weighted(mask.values):
         notes.append(WEIGHTED_MASK)
     if index is None and fields.get("index") is not None:
-        notes.append(f"index is no whole number but {type_name(fields['index'])}")
-    held = [len(tokens), *(len(one.values) for one in (mask, log_probs) if one is not None)]
+        notes.append(f"index is of type {type_name(fields['index'])}, not a whole number")
+    held = [len(tokens), *(len(numbers.values) for numbers in (mask, log_probs) if numbers is not None)]
     length = read_length(fields.get("response_length"), held, notes)
     return Sample(
         position=position,
@@ -305,18 +306,18 @@ def read_floats(fields: Mapping[str, Any], name: str, notes: list[str]) -> Numbe
     value = fields.get(name)
     if value is None:
         return None
-    found = floats([value] if type(value) is float else value)
-    if found is None:
+    numbers = floats([value] if type(value) is float else value)
+    if numbers is None:
         shape = other_shape(value, as_int(fields.get("response_length")))
         notes.append(f"{name} {shape or 'is not a list of numbers'}")
         return Numbers(np.empty(0, np.float32), np.empty(0, np.int64))
-    if len(found.gaps):
-        notes.append(f"{name} holds {len(found.gaps)} entries that are not numbers")
-    return found
+    if len(numbers.gaps):
+        notes.append(f"{name} holds {len(numbers.gaps)} entries that are not numbers")
+    return numbers
 
 
 def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
-    """The response length; `held` are the lengths of the token list and of those response lists that are there."""
+    """Return the response length; `held` are the lengths of the token list and of the dumped response lists."""
     length = as_int(dumped)
     if length is None:
         length = max(held[1:], default=0)
@@ -331,26 +332,24 @@ def read_length(dumped: object, held: Sequence[int], notes: list[str]) -> int:
 
 
 def read_extra(value: object, length: int) -> object:
-    """A list of floats, one a response token, as an array, which is an eighth of its size."""
+    """Return a list of floats, one per response token, as an array, which is an eighth of its size."""
     if isinstance(value, Dumped) and not value.shape and length == 1:
         return value.vector()
     if isinstance(value, (list, tuple, np.ndarray)) and len(value) == length > 0 and isinstance(value[0], float):
-        found = floats(value)
-        return value if found is None or len(found.gaps) else found.values
+        numbers = floats(value)
+        return value if numbers is None or len(numbers.gaps) else numbers.values
     return value
 
 
 def status_text(value: object) -> str:
-    """The status as text; an enum member that was pickled as an object keeps its value in the arguments of its
-    placeholder.
-    """
+    """Return the status as text; a pickled enum member has its value in the arguments of its placeholder."""
     if isinstance(value, Placeholder) and value.args:
         value = value.args[0]
     return as_text(value) or "unknown"
 
 
 def reward_value(reward: object, key: str | None = None) -> float | None:
-    """The number of a reward, chosen by `key` when it is a dict. None when there is no number to take."""
+    """Return the number of a reward, or of its entry `key` when it is a dict; None when that is not a number."""
     if isinstance(reward, Mapping):
         return as_float(reward.get(key)) if key is not None else None
     return as_float(reward)
@@ -360,14 +359,14 @@ def reward_value(reward: object, key: str | None = None) -> float | None:
 
 
 def datasets(samples: Sequence[Sample]) -> list[int]:
-    """The number of each sample's dataset in an eval file: indices restart with every dataset, so a drop begins the
-    next.
+    """Return the number of each sample's dataset in an eval file: indices restart with every dataset, so a drop
+    starts the next one.
     """
-    found: list[int] = []
+    numbers: list[int] = []
     number, last = 0, None
     for sample in samples:
         if sample.index is not None:
             number += last is not None and sample.index < last
             last = sample.index
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers

@@ -1,6 +1,4 @@
-"""Values as a dump may hold them, made plain: numbers, texts and flat arrays, whichever type the framework of the
-year gave them.
-"""
+"""Dumped values as plain numbers, texts and flat arrays, whichever types the framework used."""
 
 from __future__ import annotations
 
@@ -16,24 +14,24 @@ from dumptui.core.formats.media import bytes_name
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import Placeholder, Tensor
 
-# A dumped array: a tensor still in its file, or numbers that stood in the pickle itself.
+# A dumped array: a tensor still in its file, or numbers from the pickle itself.
 Dumped: TypeAlias = Tensor | Inline
 
 COMPLEX_DTYPES = frozenset(("complex64", "complex128"))
 _NO_GAPS: Ints = np.empty(0, np.int64)
-# What is plain as it is: nearly every value that is asked about, and told by its type in a tenth of the time.
+# Most values have one of these types and need no unwrapping; the lookup takes a tenth of the time of the checks.
 _PLAIN_TYPES = frozenset((bool, int, float, str, type(None)))
-A_TOKEN, BY_NAME = "values a token", "series by name"  # as it is said
-_MAX_EXACT_INT = 2**62  # and a float that is exact
+A_TOKEN, BY_NAME = "values per token", "series by name"  # as reasons say it
+_MAX_EXACT_INT = 2**62  # also exact as a float
 _MAX_COUNTER_BITS = 64  # of an index or counter; Python refuses to write out a number of more than 4,300 digits
-_MAX_COMPARED_PARTS = 200_000  # of two values, that are compared before they are given up as different
+_MAX_COMPARED_PARTS = 200_000  # of two values; beyond them the values count as different
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
     """A flat array.
 
-    `gaps` are the places where the dump has something that is no number (None, text); the array has NaN or 0 there.
+    `gaps` are the positions where the dump has something else (None, text); the array has NaN or 0 there.
     """
 
     values: Array
@@ -41,7 +39,7 @@ class Numbers:
 
 
 def floats(value: object) -> Numbers | None:
-    """A dumped list, array or tensor as float32; None when it is no flat list of numbers."""
+    """Return a dumped list, array or tensor as float32; None when it is not a flat list of numbers."""
     if isinstance(value, Dumped):
         array = flat(value)
         return None if array is None else Numbers(array.astype(np.float32, copy=False), _NO_GAPS)
@@ -55,16 +53,16 @@ def floats(value: object) -> Numbers | None:
         array = np.fromiter(value, np.float32, len(value))
     except (TypeError, ValueError, OverflowError):
         return _floats_with_gaps(value)
-    # numpy makes NaN of None, which is no value, and of a text that says so
+    # numpy also makes NaN of None and of the text "nan"
     odd = np.isnan(array)
     if not np.count_nonzero(odd):
         return Numbers(array, _NO_GAPS)
-    gaps = [at for at in np.flatnonzero(odd) if not isinstance(value[at], float)]
+    gaps = [index for index in np.flatnonzero(odd) if not isinstance(value[index], float)]
     return None if len(gaps) == len(array) else Numbers(array, np.array(gaps, np.int64))
 
 
 def _bytes_of(values: Sequence[Any]) -> Array | None:
-    """A list of small whole numbers, as a mask is: in a third of the time, and no gaps to look for."""
+    """Return a list of numbers from 0 to 255, such as a mask, in a third of the time; None of any other list."""
     if not values or type(values[0]) is not int:
         return None
     try:
@@ -74,29 +72,31 @@ def _bytes_of(values: Sequence[Any]) -> Array | None:
 
 
 def _floats_with_gaps(values: Any) -> Numbers | None:
-    read = [as_float(one) for one in values]
-    gaps = [at for at, one in enumerate(read) if one is None]
+    read = [as_float(value) for value in values]
+    gaps = [index for index, value in enumerate(read) if value is None]
     if len(gaps) == len(read):
         return None
-    return Numbers(np.array([np.nan if one is None else one for one in read], np.float32), np.array(gaps, np.int64))
+    return Numbers(
+        np.array([np.nan if value is None else value for value in read], np.float32), np.array(gaps, np.int64)
+    )
 
 
 def integers(value: object) -> Array | None:
-    """A dumped list, array or tensor as int64; None when it is no flat list of whole numbers."""
+    """Return a dumped list, array or tensor as int64; None when it is not a flat list of whole numbers."""
     if isinstance(value, Dumped):
         array = flat(value)
-        return None if array is None else _whole(array)
+        return None if array is None else _as_whole_numbers(array)
     if isinstance(value, np.ndarray):
-        return _whole(value)
+        return _as_whole_numbers(value)
     if not isinstance(value, (list, tuple)) or is_nested(value):
         return None
     try:
-        # Told the type, numpy is four times as fast, but cuts fractions off: lists are of one kind: the first tells.
+        # With a given type numpy is four times as fast, but drops fractions. The first value shows a list's type.
         of_integers = value and type(value[0]) is int
         array = np.fromiter(value, np.int64, len(value)) if of_integers else np.asarray(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return _whole(array) if len(array) else np.empty(0, np.int64)
+    return _as_whole_numbers(array) if len(array) else np.empty(0, np.int64)
 
 
 def is_nested(values: Sequence[object] | Array) -> bool:
@@ -104,7 +104,7 @@ def is_nested(values: Sequence[object] | Array) -> bool:
     return len(values) > 0 and isinstance(values[0], (list, tuple, np.ndarray))
 
 
-def _whole(array: Array) -> Array | None:
+def _as_whole_numbers(array: Array) -> Array | None:
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         return None
     if array.dtype.kind == "f" and not (np.floor(array) == np.clip(array, -_MAX_EXACT_INT, _MAX_EXACT_INT)).all():
@@ -113,7 +113,7 @@ def _whole(array: Array) -> Array | None:
 
 
 def other_shape(value: object, length: int | None) -> str | None:
-    """How several values a token are dumped in place of one of `length` tokens; None where it is not so."""
+    """Return how a list of `length` tokens has several values per token; None where it has one."""
     if isinstance(value, Mapping) and len(value) > 1:
         return f"holds {len(value)} {BY_NAME}: {', '.join(map(as_text, value))}"
     if isinstance(value, (Dumped, np.ndarray)):
@@ -121,36 +121,36 @@ def other_shape(value: object, length: int | None) -> str | None:
         return f"holds {value.shape[1]} {A_TOKEN}" if of_tokens and value.shape[1] > 1 else None
     if not isinstance(value, (list, tuple)) or len(value) != length or not is_nested(value):
         return None
-    widths = {len(one) if isinstance(one, (list, tuple, np.ndarray)) else -1 for one in value}
+    widths = {len(entry) if isinstance(entry, (list, tuple, np.ndarray)) else -1 for entry in value}
     width = widths.pop() if len(widths) == 1 else 0
     return f"holds {width} {A_TOKEN}" if width > 1 else None
 
 
 def is_other_shape(reason: str) -> bool:
-    """Whether a reason says that something is dumped in another shape than one value a token: no damage."""
+    """Whether a reason names a shape other than one value per token, which is not damage."""
     return A_TOKEN in reason or BY_NAME in reason
 
 
 def flat(dumped: Dumped) -> Array | None:
-    """The real numbers of a tensor that has at most one side longer than 1; None of any other."""
+    """Return the numbers of a real tensor with at most one side longer than 1; None of any other."""
     if dumped.dtype in COMPLEX_DTYPES or sum(side != 1 for side in dumped.shape) > 1:
         return None
     return dumped.numpy().reshape(-1)
 
 
 def plain(value: object) -> object:
-    """A reward or counter without its tensor or one-element wrapping; a dict is unwrapped one level deep."""
+    """Return a reward or counter without its tensor or one-element wrapping; a dict is unwrapped one level deep."""
     if type(value) in _PLAIN_TYPES:
         return value
     if isinstance(value, Dumped):
         return value.numpy().reshape(-1)[0].item() if value.size == 1 else value
     if isinstance(value, Mapping):
-        return {as_text(key): one if isinstance(one, Mapping) else plain(one) for key, one in value.items()}
+        return {as_text(key): entry if isinstance(entry, Mapping) else plain(entry) for key, entry in value.items()}
     return value
 
 
 def as_float(value: object) -> float | None:
-    """A number as a float, None for anything else (also text that looks like one)."""
+    """Return a number as a float; None for anything else, also for text that looks like one."""
     if value is None or type(value) is float:
         return value
     value = plain(value)
@@ -163,7 +163,7 @@ def as_float(value: object) -> float | None:
 
 
 def as_int(value: object) -> int | None:
-    """A whole number as an int; None for anything else, and for what is too large for an index or counter."""
+    """Return a whole number as an int; None for anything else, and for a number of more than 64 bits."""
     if type(value) is not int:
         value = plain(value)
         if isinstance(value, float) and value.is_integer():
@@ -174,17 +174,17 @@ def as_int(value: object) -> int | None:
 
 
 def as_text(value: object) -> str:
-    """A text as it is, "" of None, a preview of anything that may be long or nested."""
+    """Return a text as it is, "" for None, a preview of anything that may be long or nested."""
     return value if isinstance(value, str) else "" if value is None else preview(value)
 
 
 def as_cell(value: object) -> object:
-    """A number, a text or None as it is, a preview of anything else."""
+    """Return a number, a text or None as it is, a preview of anything else."""
     return value if value is None or as_float(value) is not None else as_text(value)
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    """A dict as it is, the attributes of an object of a class that is not known here, {} of anything else."""
+    """Return a dict as it is, the attributes of an object of an unknown class, {} for anything else."""
     if type(value) is dict:  # nearly always; the check for any Mapping costs five times as much
         return value
     if isinstance(value, Placeholder):
@@ -192,41 +192,45 @@ def as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def alike(one: object, other: object) -> bool:
+def alike(value: object, expected: object) -> bool:
     """Whether two values are equal, arrays and objects of unknown classes within them included.
 
-    Not by recursion, and not for ever: a pickle may hold a list within itself, or a list twice in each of a thousand.
+    It does not recurse and stops after 200,000 parts: in a pickle, a list may contain itself, or appear twice in each
+    of a thousand nested lists.
     """
-    pairs, left = [(one, other)], _MAX_COMPARED_PARTS
+    pairs, budget = [(value, expected)], _MAX_COMPARED_PARTS
     while pairs:
-        mine, theirs = pairs.pop()
-        if mine is theirs:
+        first, second = pairs.pop()
+        if first is second:
             continue
-        parts, others = parts_of(mine, theirs), parts_of(theirs, mine)
-        left -= len(parts)
-        if left < 0 or len(parts) != len(others) or not (parts or equal_leaves(mine, theirs)):
+        first_parts, second_parts = parts_of(first, second), parts_of(second, first)
+        budget -= len(first_parts)
+        if budget < 0 or len(first_parts) != len(second_parts) or not (first_parts or equal_leaves(first, second)):
             return False
-        pairs += zip(parts, others, strict=True)
+        pairs += zip(first_parts, second_parts, strict=True)
     return True
 
 
-def parts_of(value: object, other: object) -> list[object]:
-    """What to compare of a container, its kind first, a dict in the order of `other`; nothing of a leaf."""
+def parts_of(value: object, model: object) -> list[object]:
+    """Return what to compare of a container: its kind, then its parts, those of a dict in the order of `model`.
+
+    The list is empty for a leaf.
+    """
     if isinstance(value, (list, tuple)):
         return [list, *value]
     if isinstance(value, Placeholder):
         return [value.qualified_name, value.state, value.args, value.items]
     if not isinstance(value, Mapping):
         return []
-    keys = other if isinstance(other, Mapping) and other.keys() == value.keys() else value
+    keys = model if isinstance(model, Mapping) and model.keys() == value.keys() else value
     return [dict, *keys, *(value[key] for key in keys)]
 
 
-def equal_leaves(one: object, other: object) -> bool:
-    mine, theirs = (value.numpy() if isinstance(value, Dumped) else value for value in (one, other))
-    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
-        return np.array_equal(mine, theirs)
-    return type(mine) is type(theirs) and bool(mine == theirs)
+def equal_leaves(value: object, expected: object) -> bool:
+    first, second = (leaf.numpy() if isinstance(leaf, Dumped) else leaf for leaf in (value, expected))
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.array_equal(first, second)
+    return type(first) is type(second) and bool(first == second)
 
 
 def type_name(value: object) -> str:
@@ -241,7 +245,8 @@ class _Short(reprlib.Repr):
     def repr_bytes(self, value: bytes, level: int) -> str:
         return bytes_name(value) if len(value) > self.maxstring else repr(value)
 
-    repr_bytearray = repr_bytes
+    def repr_bytearray(self, value: bytearray, level: int) -> str:
+        return bytes_name(value) if len(value) > self.maxstring else repr(value)
 
 
 _PREVIEW = _Short()
@@ -250,7 +255,7 @@ _PREVIEW.maxstring = _PREVIEW.maxother = 120
 
 
 def preview(value: object) -> str:
-    """A line that tells what a value is; of a long one its beginning and its size."""
+    """Return a value as one line; of a long one its beginning and its size."""
     if isinstance(value, np.ndarray):
         return f"<{value.dtype}{list(value.shape)}>"
     if isinstance(value, str):

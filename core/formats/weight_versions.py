@@ -1,4 +1,4 @@
-"""The weight versions that wrote a sample, in every shape `weight_versions` has had."""
+"""The weight versions that wrote a sample, read from every shape that `weight_versions` has had."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from dumptui.core.formats.values import Dumped, as_int, as_mapping, as_text, plain
 
-_LONGEST_NUMBER = 18  # digits; anything longer is no counter
+_LONGEST_NUMBER = 18  # digits; a longer version is not a counter
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Tokens [start, stop) of the sequence made by one weight version; without positions, a whole generate call."""
+    """Tokens [start, stop) of the sequence that one weight version made; without positions, a whole generate call."""
 
     version: str
     start: int | None = None
@@ -25,29 +25,27 @@ class Span:
         return self.meets(position, position + 1)
 
     def meets(self, start: int, stop: int) -> bool:
-        """Whether it has one of the tokens [start, stop)."""
+        """Whether the span overlaps the tokens [start, stop)."""
         return self.start is not None and self.stop is not None and max(self.start, start) < min(self.stop, stop)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One generate call: the versions that wrote its output, and those that made its prompt's KV cache where
-    recorded.
-    """
+    """One generate call: the versions that wrote its output and, where recorded, made its prompt's KV cache."""
 
     spans: tuple[Span, ...]
     prefill: tuple[Span, ...] = ()
 
 
 def read_calls(value: object) -> tuple[Call, ...]:
-    """The generate calls behind `weight_versions`: a list of texts, of lists of spans, of records with spans, or of
-    objects with them.
+    """Return the generate calls of `weight_versions`: a list of texts, of lists of spans, or of records or objects
+    with spans.
     """
     if isinstance(value, (str, int)):  # the key of a single call, before it became a list
         value = [value]
     if isinstance(value, (Dumped, np.ndarray)):
         value = (value if isinstance(value, np.ndarray) else value.numpy()).reshape(-1).tolist()
-    return tuple(read_call(one) for one in value) if isinstance(value, (list, tuple)) else ()
+    return tuple(read_call(call) for call in value) if isinstance(value, (list, tuple)) else ()
 
 
 def read_call(value: object) -> Call:
@@ -65,19 +63,19 @@ def read_call(value: object) -> Call:
 
 @lru_cache(maxsize=64)
 def call_of(version: str) -> Call:
-    """That of a whole call: one object for all samples of a version; an empty text names none."""
+    """Return a call that one version wrote; cached, so that the samples of a version share it. "" names no version."""
     return Call((Span(version),) if version else ())
 
 
 def read_spans(value: object) -> tuple[Span, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return ()
-    spans = (read_span(one) for one in value)
+    spans = (read_span(span) for span in value)
     return tuple(span for span in spans if span is not None and span.version)
 
 
 def read_span(value: object) -> Span | None:
-    """A record, a bare version, or a version and its ends."""
+    """Return the span of a record, a bare version, or a version with start and stop; None of anything else."""
     if isinstance(value, str):
         return Span(value)
     if isinstance(value, (list, tuple)) and len(value) == 3 and isinstance(value[0], str):
@@ -89,15 +87,15 @@ def read_span(value: object) -> Span | None:
 
 
 def version_at(calls: Iterable[Call], position: int) -> str | None:
-    """Which version wrote the token at `position` (prompt included); None where no span says so, as in dumps with a
-    version a call.
+    """Return the version that wrote the token at `position` (prompt included); None where no span holds it, as in
+    dumps with one version per call.
     """
-    found = [span.version for call in calls for span in call.spans if span.holds(position)]
-    return found[-1] if found else None
+    versions = [span.version for call in calls for span in call.spans if span.holds(position)]
+    return versions[-1] if versions else None
 
 
 def oldest_version(versions: Iterable[str]) -> int | None:
-    """The smallest of the versions that are counters."""
+    """Return the smallest of the versions that are counters; None without one."""
     return min(counters(versions), default=None)
 
 
@@ -114,9 +112,10 @@ def version_text(version: str) -> str:
 
 
 def version_range(versions: Iterable[str]) -> str:
-    """The oldest and the newest of several versions, or the only one; "" of none.
+    """Return "v3–v7" of the oldest and the newest version, "v3" of a single one, "" of none.
 
-    Counters are ordered by number; a text, as "default" before the first update, comes before them, texts as they are.
+    Counters are ordered by number. A text, such as "default" before the first update, comes before them; texts keep
+    their order.
     """
     distinct = sorted(
         dict.fromkeys(filter(None, versions)),

@@ -1,4 +1,4 @@
-"""What is found to be wrong with a run, and how it is told."""
+"""A problem of a run, and the row of the Health table that reports it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ Level: TypeAlias = Literal["error", "warning", "info"]
 
 
 class Finding(NamedTuple):
+    """One problem; without `key` it concerns the whole run, without `file` no single file."""
+
     level: Level
     problem: str
     key: StepKey | None = None
@@ -21,6 +23,7 @@ class Finding(NamedTuple):
 
 
 def record_of(root: Path, finding: Finding) -> Record:
+    """Return the row of the Health table; its `file` is relative to `root`."""
     key, file = finding.key, finding.file
     name = None if file is None else os.path.relpath(file, root)
     return {
@@ -33,7 +36,7 @@ def record_of(root: Path, finding: Finding) -> Record:
 
 
 def printable(text: str) -> str:
-    """A file name need not be text: bytes of it that are none become replacement marks."""
+    """Return a file name as valid Unicode: bytes of it that are not UTF-8 become replacement characters."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 

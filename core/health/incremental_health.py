@@ -1,6 +1,6 @@
-"""What is wrong with a run that grows: kept by step, so that only what changed is looked at again.
+"""The Health rows of a growing run: stored by step, so that only the steps that changed are checked again.
 
-The rows are those that core/health/run_health.py gives of the run as it is.
+The rows equal those that core/health/run_health.py yields for the run at that moment.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepFil
 from dumptui.core.step.ranks import Ranks, missing_ranks
 from dumptui.core.types import Record
 
-TIME_SHARE = 20  # telemetry is read whole to find what is wrong with it: at most this part of the time
+TIME_SHARE = 20  # checking telemetry reads all of it: it may take at most 1/20 of the time
 
 
 class Checked(NamedTuple):
-    """What was found of a step with the ranks that it was `missing`; `until` is when it has to be looked at again."""
+    """The rows of a step, valid until the time `until` and while the ranks without a train file are `missing`."""
 
     missing: Ranks
     rows: list[StepRow]
@@ -30,8 +30,10 @@ class Checked(NamedTuple):
 
 
 class Checkup:
+    """The health check of a growing run, in parts that a caller runs one by one."""
+
     def __init__(self, root: Path, pause: Callable[[], object], now: Callable[[], float] = time.time) -> None:
-        """`pause` is called some ten times a second; a part that it leaves by raising can be called again."""
+        """`pause` is called about ten times a second. When it raises, the interrupted part can be called again."""
         self._root = root
         self._pause = pause
         self._now = now
@@ -39,19 +41,19 @@ class Checkup:
         self._missing: dict[StepKey, Ranks] = {}
         self._steps: dict[StepKey, Checked] = {}
         self._forgotten: set[StepKey] = set()
-        self._due = -math.inf  # when something has to be looked at again though the run is the same
+        self._due = -math.inf  # when a step has to be checked again although the run is the same
         self._listed: list[Record] = []
         self._streams: list[Record] = []
         self._streams_changed = True
         self._streams_due = -math.inf
 
     def forget(self, keys: Iterable[StepKey], streams: bool) -> None:
-        """Files of these steps changed or can be read now, or telemetry came: the next parts look at them again."""
+        """Check these steps again in the next parts, and telemetry too if `streams` have grown."""
         self._forgotten.update(keys)
         self._streams_changed |= streams
 
     def parts(self, run: Run) -> list[Callable[[], list[Record]]]:
-        """What is to be called, one after the other, until `rows` are those of this run; each gives what it found."""
+        """Return the calls that are needed, in order, before `rows` describes this run; each returns its own rows."""
         now = self._now()
         parts: list[Callable[[], list[Record]]] = []
         if run is not self._run or now >= self._due or self._forgotten:
@@ -61,6 +63,7 @@ class Checkup:
         return parts
 
     def rows(self) -> list[Record]:
+        """Return the rows known so far, in the order of `run_health.health`."""
         seen: set[str] = set()
         steps = [] if self._run is None else [self._steps[key] for key in self._run.steps if key in self._steps]
         return [*self._listed, *(row for step in steps for row in new_rows(step.rows, seen)), *self._streams]
@@ -92,9 +95,9 @@ class Checkup:
     def _look_at_step(self, files: StepFiles, seen: set[str]) -> list[Record]:
         began = self._now()
         rows = step_rows(self._root, files, self._missing_of(files), self._pause)
-        # Of a file that is older by then, more is said: a line that is cut, or a shard that is missing for good.
-        waits = files.trajectory is not None or any(not once for _, once in rows)
-        checked = Checked(self._missing_of(files), rows, until(files, began) if waits else math.inf)
+        # An older file gets stricter findings: a truncated line, or a shard that is missing for good.
+        may_change = files.trajectory is not None or any(not once for _, once in rows)
+        checked = Checked(self._missing_of(files), rows, until(files, began) if may_change else math.inf)
         self._steps[files.key] = checked
         self._due = min(self._due, checked.until)
         return new_rows(rows, seen)
@@ -108,7 +111,7 @@ class Checkup:
 
 
 def until(files: StepFiles, now: float) -> float:
-    """When the next file of a step is no longer young, which a step is read differently for."""
+    """Return when the next file of a step stops being young, which changes the findings; infinity if none is young."""
     return min(
         (e.mtime + YOUNG_SECONDS for e in files.entries() if -CLOCK_SKEW_SECONDS <= now - e.mtime < YOUNG_SECONDS),
         default=math.inf,

@@ -1,4 +1,4 @@
-"""Values of per-token fields that nobody can have meant: NaN, infinity, placeholders, log-probs above 0."""
+"""Values of per-token fields that cannot be intended: NaN, infinity, placeholders, log-probs above 0."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from dumptui.core.step.step import Step
 from dumptui.core.text import plural, sample_label
 
 LEAST_LOG_PROB = -1000.0
-"""Nothing that was sampled is so improbable: what is below stands for "none"."""
+"""No sampled token is this improbable: a value at or below it is a placeholder for "none"."""
 
 ROUNDING_TOLERANCE = 1e-3
-"""A log-prob above 0 by less is what rounding makes of a probability of 1."""
+"""A probability of 1 may be rounded to a log-prob that is above 0 by less than this."""
 
 MAX_MAGNITUDE = 1e9
 PLACEHOLDER_VALUES = (-9999.0, -99999.0, 9999.0, 99999.0)
-"""Of fields that are no log-probs, as values beyond LARGEST are."""
+"""Common placeholders in fields other than log-probs, where values beyond MAX_MAGNITUDE count as placeholders too."""
 
 ODD_KINDS: dict[str, tuple[Level, str]] = {
     "nan": ("error", "NaN"),
     "infinite": ("error", "infinite"),
-    "placeholder": ("warning", "no real value but a placeholder"),
+    "placeholder": ("warning", "a placeholder, not a value,"),
     "above": ("warning", "a log-prob above 0"),
 }
 
 
 @dataclass
-class Seen:
-    """What was found of a kind: at how many tokens of how many samples, and where first."""
+class OddCount:
+    """The odd values of one kind: how many tokens of how many samples, and the first of them."""
 
     tokens: int
     samples: int
@@ -42,46 +42,48 @@ class Seen:
     position: int
     value: float
 
-    def add(self, other: Seen) -> None:
-        self.tokens += other.tokens
-        self.samples += other.samples
+    def add(self, more: OddCount) -> None:
+        self.tokens += more.tokens
+        self.samples += more.samples
 
 
 class OddValues:
-    """Odd values of a step's trained tokens, by field and kind, of parts of the step that come one after the other."""
+    """A counter of odd values at the trained tokens of a step, by field and kind; it takes the step in parts."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
-        self._seen: dict[tuple[str, str], Seen] = {}
+        self._counts: dict[tuple[str, str], OddCount] = {}
 
     def look(self, flat: TokenField, mask: TokenField) -> None:
-        where = flat.known & mask.known & (mask.values > 0)
+        """Count the odd values of a field at the trained tokens of `mask`, which covers the same samples."""
+        trained = flat.known & mask.known & (mask.values > 0)
         for kind, odd in kinds(flat.name, flat.values).items():
-            at = np.flatnonzero(odd & where)
-            if len(at):
-                self._take(kind, flat, at)
+            indices = np.flatnonzero(odd & trained)
+            if len(indices):
+                self._count(kind, flat, indices)
 
-    def _take(self, kind: str, flat: TokenField, at: Array) -> None:
-        owners = np.searchsorted(flat.offsets, at, "right") - 1
+    def _count(self, kind: str, flat: TokenField, indices: Array) -> None:
+        owners = np.searchsorted(flat.offsets, indices, "right") - 1
         sample = self._step.samples[int(flat.positions[owners[0]])]
-        position = int(at[0] - flat.offsets[owners[0]]) + sample.prompt_length
+        position = int(indices[0] - flat.offsets[owners[0]]) + sample.prompt_length
         label = sample_label(sample.index, sample.occurrence)
-        found = Seen(len(at), len(set(owners.tolist())), label, position, float(flat.values[at[0]]))
-        before = self._seen.setdefault((flat.name, kind), found)
-        if before is not found:
-            before.add(found)
+        count = OddCount(len(indices), len(set(owners.tolist())), label, position, float(flat.values[indices[0]]))
+        total = self._counts.setdefault((flat.name, kind), count)
+        if total is not count:
+            total.add(count)
 
     def findings(self) -> Iterator[tuple[Level, str]]:
-        for (name, kind), seen in self._seen.items():
+        """Yield the level and the message of each field and kind that occurred."""
+        for (name, kind), count in self._counts.items():
             level, words = ODD_KINDS[kind]
-            value = "" if kind == "nan" else f", {seen.value:.6g}"
-            tokens = f"{plural(seen.tokens, 'trained token')} of {plural(seen.samples, 'sample')}"
-            first = f"first in sample {seen.sample} at #{seen.position}{value}"
+            value = "" if kind == "nan" else f", {count.value:.6g}"
+            tokens = f"{plural(count.tokens, 'trained token')} of {plural(count.samples, 'sample')}"
+            first = f"first in sample {count.sample} at #{count.position}{value}"
             yield level, f"{name} is {words} at {tokens}: {first}"
 
 
 def kinds(name: str, values: Array) -> dict[str, Bools]:
-    """Which values are of which kind; empty of a field all of whose values are ordinary."""
+    """Return for each kind which values are of it; an empty dict if all values are ordinary."""
     if not len(values):
         return {}
     low, high = values.min(), values.max()
@@ -91,11 +93,11 @@ def kinds(name: str, values: Array) -> dict[str, Bools]:
     if not is_log_prob and -PLACEHOLDER_VALUES[2] < low and high < PLACEHOLDER_VALUES[2]:
         return {}
     finite = np.isfinite(values)
-    found: dict[str, Bools] = {"nan": np.isnan(values), "infinite": np.isinf(values)}
+    odd: dict[str, Bools] = {"nan": np.isnan(values), "infinite": np.isinf(values)}
     if is_log_prob:
         return {
-            **found,
+            **odd,
             "placeholder": finite & (values <= LEAST_LOG_PROB),
             "above": finite & (values > ROUNDING_TOLERANCE),
         }
-    return {**found, "placeholder": finite & ((np.abs(values) >= MAX_MAGNITUDE) | np.isin(values, PLACEHOLDER_VALUES))}
+    return {**odd, "placeholder": finite & ((np.abs(values) >= MAX_MAGNITUDE) | np.isin(values, PLACEHOLDER_VALUES))}

@@ -1,4 +1,4 @@
-"""What is missing, partial, unreadable or contradictory in a run, and the parallel layout that its files tell of."""
+"""Everything missing, partial, unreadable or contradictory in a run, and the parallel layout that its files show."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dumptui.core.run.run import Run, StepFiles, StepKey, is_young, tokenizer_of
 from dumptui.core.step.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.tables.steps import EARLIER_ATTEMPT
 from dumptui.core.telemetry.telemetry import Telemetry
-from dumptui.core.text import listed
+from dumptui.core.text import listed, plural
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import tokenizer_problem
 
 StepRow: TypeAlias = tuple[Record, frozenset[str]]
-"""A row of a step, and by which name it is told of a run only once, if it is."""
+"""A row of a step, and the findings in it that are reported once per run; an empty set if it is always reported."""
 
 # Step sizes vary with the responses, seldom by more than a factor of two.
 _ODD_SIZE = 4
@@ -29,7 +29,7 @@ _ENOUGH_STEPS = 5
 
 
 def health(run: Run) -> Iterator[Record]:
-    """A row a finding: what the listing tells at once, then step by step what the files tell when they are read.
+    """Yield a row per finding: first those of the file listing, then those of each step, whose files are read.
 
     `file` is relative to the run folder; `step` is None for what concerns the whole run.
     """
@@ -37,32 +37,32 @@ def health(run: Run) -> Iterator[Record]:
     yield from (record_of(run.root, finding) for finding in listing_findings(run, missing))
     seen: set[str] = set()
     for files in run.steps.values():
-        found = step_rows(run.root, files, missing.get(files.key, frozenset()), lambda: None)
-        yield from new_rows(found, seen)
+        rows = step_rows(run.root, files, missing.get(files.key, frozenset()), lambda: None)
+        yield from new_rows(rows, seen)
 
 
 def step_rows(root: Path, files: StepFiles, missing: Ranks, pause: Callable[[], object]) -> list[StepRow]:
-    """`pause` is called some ten times a second meanwhile."""
-    found: list[StepRow] = []
+    """Return the rows of a step, whose files are read; `pause` is called about ten times a second."""
+    rows: list[StepRow] = []
     once: set[str] = set()
     try:
         for finding in read(files, missing, once, pause):
-            found.append((record_of(root, finding), frozenset(once)))
+            rows.append((record_of(root, finding), frozenset(once)))
             once.clear()
-    except Exception as error:  # a defect or no memory: the other steps are looked at all the same
-        defect = Finding("warning", f"not checked to the end: {unexpected(error)}", files.key)
-        found.append((record_of(root, defect), frozenset()))
-    return found
-
-
-def new_rows(found: Iterable[StepRow], seen: set[str]) -> list[Record]:
-    """Those that are not `seen` of a step before, of what is told of a run only once."""
-    rows = []
-    for row, once in found:
-        if not once or not once <= seen:
-            rows.append(row)
-            seen |= once
+    except Exception as error:  # a defect or no memory: the other steps are still checked
+        defect = Finding("warning", f"check not completed: {unexpected(error)}", files.key)
+        rows.append((record_of(root, defect), frozenset()))
     return rows
+
+
+def new_rows(step_rows: Iterable[StepRow], seen: set[str]) -> list[Record]:
+    """Return the rows without those that an earlier step reported, and add what these report to `seen`."""
+    unreported = []
+    for row, once in step_rows:
+        if not once or not once <= seen:
+            unreported.append(row)
+            seen |= once
+    return unreported
 
 
 def stream_problems(root: Path) -> list[Record]:
@@ -70,7 +70,7 @@ def stream_problems(root: Path) -> list[Record]:
     try:
         problems = Telemetry(root).problems(everything=True)
     except Exception as error:
-        problems = [(root / "dashboard", f"not checked to the end: {unexpected(error)}")]
+        problems = [(root / "dashboard", f"check not completed: {unexpected(error)}")]
     tokenizer = tokenizer_of(root)
     try:
         problem = apart(tokenizer_problem, tokenizer)  # a large one would keep other threads waiting for 0.2 s
@@ -82,11 +82,11 @@ def stream_problems(root: Path) -> list[Record]:
 
 
 def exit_code(rows: Iterable[Record]) -> int:
-    """1 when something is unreadable, missing or contradictory, else 0."""
+    """Return 1 when a row is an error (something unreadable, missing or contradictory), else 0."""
     return int(any(row["level"] == "error" for row in rows))
 
 
-# What the listing tells ----------------------------------------------------------------------------------------------
+# Findings of the listing ----------------------------------------------------------------------------------------------
 
 
 def listing_findings(run: Run, missing: dict[StepKey, Ranks]) -> Iterator[Finding]:
@@ -105,10 +105,9 @@ def listing_findings(run: Run, missing: dict[StepKey, Ranks]) -> Iterator[Findin
 def _other_files(run: Run) -> Iterator[Finding]:
     for folder, paths in groupby(run.strays, key=lambda path: path.parent):
         names = [path.name for path in paths]
-        files = "1 file with a foreign name is" if len(names) == 1 else f"{len(names)} files with foreign names are"
-        yield Finding("info", f"{files} ignored: {listed(names)}", file=folder)
+        yield Finding("info", f"{plural(len(names), 'unrecognised file')} ignored: {listed(names)}", file=folder)
     for path in run.leftovers:
-        yield Finding("info", "left over: what an earlier attempt of the run had written", file=path)
+        yield Finding("info", "left over from an earlier attempt of the run", file=path)
 
 
 def _without_rollout(steps: Sequence[StepFiles]) -> Iterator[Finding]:
@@ -145,7 +144,7 @@ def _lost_ranks(run: Run, missing: dict[StepKey, Ranks]) -> Iterator[Finding]:
 
 def _changed_ranks(run: Run) -> Iterator[Finding]:
     for key, before, after in changes(run):
-        change = f"from here on {in_words(after)} write train files, before it was {in_words(before)}"
+        change = f"from this step on {in_words(after)} write train files; before it, {in_words(before)} did"
         yield Finding("info", change, key)
 
 
@@ -165,12 +164,12 @@ def _odd_sizes(steps: Sequence[StepFiles]) -> Iterator[Finding]:
 
 
 def _stale(steps: Sequence[StepFiles]) -> Iterator[Finding]:
-    """A train file is written after the rollout file of its step, so an older one is of an earlier attempt."""
+    """Yield the steps whose train files are older than the rollout file: an earlier attempt wrote them."""
     pairs = [files for files in steps if files.rollout is not None and files.shards]
     stale = [files for files in pairs if files.outdated]
     if len(stale) > max(1, len(pairs) / 2):
-        said = f"in {len(stale)} of {len(pairs)} steps train files are older than the rollout file"
-        yield Finding("info", f"{said}: a copy that did not keep the times of its files?")
+        extent = f"in {len(stale)} of {len(pairs)} steps train files are older than the rollout file"
+        yield Finding("info", f"{extent}: was the run copied without its file times?")
         return
     for files in stale:
         yield Finding("warning", EARLIER_ATTEMPT, files.key)
@@ -181,7 +180,7 @@ def _earlier(run: Run) -> Iterator[Finding]:
         return
     evals = [key.step for key in run.earlier if key.evaluation]
     trained = [key.step for key in run.earlier if not key.evaluation]
-    said = [in_words(numbers, noun) for numbers, noun in ((trained, "step"), (evals, "eval")) if numbers]
-    verb = "is" if len(run.earlier) == 1 else "are"
+    subjects = [in_words(numbers, noun) for numbers, noun in ((trained, "step"), (evals, "eval")) if numbers]
+    verb = "belongs" if len(run.earlier) == 1 else "belong"
     newest = f"older than {run.newest_first[0]}, which was written last"
-    yield Finding("warning", f"{' and '.join(said)} {verb} of an earlier attempt of the run: {newest}")
+    yield Finding("warning", f"{' and '.join(subjects)} {verb} to an earlier attempt of the run: {newest}")

@@ -1,4 +1,4 @@
-"""What is missing, partial, unreadable or contradictory in one step, by what its files tell when they are read."""
+"""Everything missing, partial, unreadable or contradictory in one step, whose files are read for it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dumptui.core.text import plural
 
 
 def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]) -> Iterator[Finding]:
-    """Read a step and say what is wrong with it. `seen` keeps what is told of a run only once."""
+    """Read a step and yield what is wrong with it. `seen` collects the findings that are reported once per run."""
 
     def on_read(done: int, total: int) -> None:
         pause()
@@ -42,8 +42,8 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
     try:
         step = load(files, on_read)
     except DumpError as error:
-        found = [error] if files.rollout is not None else []
-        yield from (_unreadable(files.key, error) for error in found + read_shards(files, on_read)[1])
+        errors = [error] if files.rollout is not None else []
+        yield from (_unreadable(files.key, error) for error in errors + read_shards(files, on_read)[1])
         return
     if step.rollout_problem is not None and files.rollout is not None:
         problem = f"{step.rollout_problem.problem}; read from its parquet mirror instead"
@@ -57,7 +57,7 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
     layout = None if missing or step.broken else describe_layout(step)
     if layout is not None and layout not in seen:
         seen.add(layout)
-        written = f"train files of {in_words(ranks_of(files))}" if ranks_of(files) else "one train file a step"
+        written = f"train files of {in_words(ranks_of(files))}" if ranks_of(files) else "one train file per step"
         yield Finding("info", f"layout: {layout}; {written}", files.key)
 
 
@@ -74,20 +74,20 @@ def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
     try:
         mirrored = list(mirror_index(mirror.path))
         if mirrored != [(sample.index, sample.response_length, sample.total_length) for sample in step.samples]:
-            yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
+            yield Finding("error", "mirrors different samples than the rollout file", step.files.key, mirror.path)
             return
         pairs = zip(step.samples, read_mirror(mirror.path), strict=True)
-        other = sum(not _same_lists(sample, copy) for sample, copy in pairs)
+        differing = sum(not _same_lists(sample, copy) for sample, copy in pairs)
     except DumpError as error:
         if isinstance(error, NotHere):
-            if error.problem in seen:  # what is lacking is so for all steps
+            if error.problem in seen:  # the same package is missing for all steps
                 return
             seen.add(error.problem)
         yield _unreadable(step.files.key, error)
         return
-    if other:
-        extent = f"{other} of {plural(len(step.samples), 'sample')}"
-        problem = f"holds other tokens, masks or log-probs than the rollout file in {extent}"
+    if differing:
+        extent = f"{differing} of {plural(len(step.samples), 'sample')}"
+        problem = f"tokens, masks or log-probs differ from the rollout file in {extent}"
         yield Finding("error", problem, step.files.key, mirror.path)
 
 
@@ -98,8 +98,9 @@ def _same_lists(sample: Sample, copy: Sample) -> bool:
         (sample.rollout_log_probs, copy.rollout_log_probs),
     )
     return all(
-        mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs, equal_nan=True))
-        for mine, theirs in pairs
+        dumped is mirrored
+        or (dumped is not None and mirrored is not None and np.array_equal(dumped, mirrored, equal_nan=True))
+        for dumped, mirrored in pairs
     )
 
 
@@ -113,11 +114,11 @@ def _torn(files: StepFiles) -> Iterator[Finding]:
             yield Finding("error", f"can't be read: {error.strerror}", files.key, files.trajectory.path)
             return
         if torn:
-            yield Finding("warning", "its last line is cut", files.key, files.trajectory.path)
+            yield Finding("warning", "last line truncated", files.key, files.trajectory.path)
 
 
 def _contents(step: Step) -> Iterator[Finding]:
-    """Where the content of a file contradicts its name, the rollout file, or the other files."""
+    """Yield where the content of a file contradicts its name, the rollout file, or the other files."""
     key = step.files.key
     if step.rollout_problem is None:
         yield from (Finding("error", note, key, step.rollout.path) for note in step.rollout.notes)
@@ -127,7 +128,7 @@ def _contents(step: Step) -> Iterator[Finding]:
     yield from (Finding("error", note, key, path) for path, note in notes)
     for shard in step.shards:
         if shard.path.stem.isdecimal() and "format_version" not in shard.file.root:
-            yield Finding("warning", "no rank in its name: ranks may have overwritten each other", key, shard.path)
+            yield Finding("warning", "no rank in the file name: ranks may have overwritten each other", key, shard.path)
     if orphans := step.alignment.orphans:
         yield Finding("error", f"{plural(len(orphans), 'train row')} without a sample: {orphans[0]}", key)
     yield from _sample_notes(step)
@@ -135,16 +136,16 @@ def _contents(step: Step) -> Iterator[Finding]:
 
 
 def _sample_notes(step: Step) -> Iterator[Finding]:
-    told = Counter(note for sample in step.samples for note in sample.notes if note not in step.rollout.notes)
-    for note, number in told.items():
+    notes = Counter(note for sample in step.samples for note in sample.notes if note not in step.rollout.notes)
+    for note, number in notes.items():
         yield Finding("warning", f"{plural(number, 'sample')}: {note}", step.files.key, step.rollout.path)
 
 
 def _rewards(step: Step) -> Iterator[Finding]:
-    columns = {"reward": [one.reward for one in step.samples], "raw_reward": step.alignment.raw_rewards or []}
+    columns = {"reward": [sample.reward for sample in step.samples], "raw_reward": step.alignment.raw_rewards or []}
     for name, rewards in columns.items():
         parts = [list(reward.values()) if isinstance(reward, Mapping) else [reward] for reward in rewards]
-        odd = sum(any(isinstance(one, float) and not math.isfinite(one) for one in each) for each in parts)
+        odd = sum(any(isinstance(value, float) and not math.isfinite(value) for value in values) for values in parts)
         if odd:
             yield Finding("error", f"{name} is NaN or infinite in {plural(odd, 'sample')}", step.files.key)
 
@@ -163,7 +164,7 @@ def _coverage(step: Step, missing: Ranks) -> Iterator[Finding]:
 
 
 def _lost(step: Step, missing: Ranks) -> list[str]:
-    """Why samples may lack their train row, other than that they were not trained on."""
+    """Return why samples may lack their train row although they were trained on."""
     states = Counter(error.state for error in step.broken)
     shards = Counter({"missing": len(missing)}) + states
     lost = [f"{plural(number, 'shard')} {what}" for what, number in shards.items()]
@@ -171,7 +172,7 @@ def _lost(step: Step, missing: Ranks) -> list[str]:
 
 
 def _unless_young(step: Step, level: Level) -> Level:
-    """What is missing of a step may still be being written."""
+    """Return `level`, or "info" while a train file of the step may still be being written."""
     return "info" if any(is_young(entry.path) for _, entry in step.files.shards) else level
 
 
@@ -180,7 +181,7 @@ def _length(column: object) -> int:
 
 
 def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator[Finding]:
-    """Per reason, the fields that are not whole and in how many samples; `reported`: why parts are missing, already."""
+    """Yield, per reason, the incomplete fields and in how many samples; `reported` if the missing parts are known."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     first: dict[tuple[str, str], str] = {}
     odd = OddValues(step)
@@ -202,10 +203,10 @@ def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
     for contradiction in contradictions(step):
         pause()
         samples.setdefault(contradiction.name, {}).setdefault(contradiction.position, contradiction)
-    for name, found in samples.items():
-        first = next(iter(found.values()))
+    for name, contradicted in samples.items():
+        first = next(iter(contradicted.values()))
         where = f"{first.other} contradicts {first.shown}, whose values are shown"
-        problem = f"{name} of copies differ in {len(found)} of {plural(len(step.samples), 'sample')}: {where}"
+        problem = f"copies of {name} differ in {len(contradicted)} of {plural(len(step.samples), 'sample')}: {where}"
         yield Finding("error", problem, step.files.key)
 
 
@@ -214,7 +215,7 @@ def _states(step: Step, pause: Callable[[], object], odd: OddValues) -> Iterator
     gather: dict[str, Callable[[Ints], TokenField]] = {
         name: partial(step.gather, name) for name in step.fields if not definition(name).inputs
     }
-    for positions in parts(step):  # which bounds the memory of a step of long responses
+    for positions in parts(step):  # bounds the memory of a step of long responses
         mask = step.masks(positions)
         for name in ("loss_mask", *gather):
             pause()

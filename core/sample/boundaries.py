@@ -15,7 +15,7 @@ from dumptui.core.step.step import Step
 def turn_starts(sample: Sample, mask: Array | None) -> Ints:
     """Return the absolute positions at which the model's turns begin.
 
-    Those are the starts of its generate calls where recorded, else of its runs of trained tokens.
+    These are the starts of its generate calls where recorded, else of its runs of trained tokens.
     """
     calls = [span.start for call in sample.calls for span in call.spans[:1] if span.start is not None]
     if calls and len(calls) == len(sample.calls):
@@ -57,8 +57,8 @@ def chunks(step: Step, position: int) -> Chunks | None:
                 ranks[part] = rank
                 starts.append(part.start)
     alignment = row.group.token_alignments.get(row.row)
-    found = np.sort(np.array(starts, np.int64))
+    borders = np.sort(np.array(starts, np.int64))
     if alignment is not None:
-        ranks, found = ranks[alignment.positions], np.searchsorted(alignment.positions, found)
-    edges = np.unique(found[(found > 0) & (found < sample.response_length)])
+        ranks, borders = ranks[alignment.positions], np.searchsorted(alignment.positions, borders)
+    edges = np.unique(borders[(borders > 0) & (borders < sample.response_length)])
     return Chunks(row.group.cp_size, ranks, edges + sample.prompt_length)

@@ -1,4 +1,4 @@
-"""Two samples beside each other, token by token and word by word."""
+"""A comparison of two samples, token by token and word by word."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dumptui.core.vocabulary import CONTINUATION_MARK, Vocabulary
 class Pair:
     """Two samples of a step. `tokens` compares their whole sequences, `words` the texts of their responses.
 
-    `dumped_words` are the words of both as they are dumped, which is not for the screen.
+    `dumped_words` are the words of both as dumped, with characters that a screen must not show.
     """
 
     left: SampleView
@@ -33,16 +33,16 @@ class Pair:
         return self.words if words else self.tokens
 
     def texts(self, words: bool) -> tuple[Sequence[str], Sequence[str]]:
-        """What is compared, as it is dumped."""
+        """Return the words or token texts of both sides, as dumped."""
         return self.dumped_words if words else (self.left.texts, self.right.texts)
 
 
 def pair(step: Step, left: int, right: int, vocabulary: Vocabulary | None, pause: Pause = lambda: None) -> Pair:
-    """The samples at two positions of the rollout file; what `pause` raises, called now and then, ends it."""
-    one, other = view_sample(step, left, vocabulary), view_sample(step, right, vocabulary)
-    tokens = compare(one.texts, other.texts, one.sample.tokens, other.sample.tokens, pause=pause)
-    words = words_in(response_text(one)), words_in(response_text(other))
-    return Pair(one, other, tokens, compare_words(*words, pause), words)
+    """Compare the samples at two positions of the rollout file. `pause` is called regularly and may raise to cancel."""
+    first, second = view_sample(step, left, vocabulary), view_sample(step, right, vocabulary)
+    tokens = compare(first.texts, second.texts, first.sample.tokens, second.sample.tokens, pause=pause)
+    words = words_in(response_text(first)), words_in(response_text(second))
+    return Pair(first, second, tokens, compare_words(*words, pause), words)
 
 
 def response_text(view: SampleView) -> str:
@@ -52,15 +52,15 @@ def response_text(view: SampleView) -> str:
 # As rows --------------------------------------------------------------------------------------------------------
 
 
-def document(found: Pair, words: bool) -> Record:
-    """The samples, where they part, and a row for each two items that are the same or face each other."""
-    parting = found.comparison(words).difference.first_difference
+def document(compared: Pair, words: bool) -> Record:
+    """Return the names of the samples, where they first differ, and a row for each pair of facing items."""
+    first_difference = compared.comparison(words).difference.first_difference
     return {
-        "left": name_of(found.left.sample),
-        "right": name_of(found.right.sample),
+        "left": name_of(compared.left.sample),
+        "right": name_of(compared.right.sample),
         "compared": "words" if words else "tokens",
-        "parting": None if parting is None else list(parting),
-        "rows": list(rows(found, words)),
+        "parting": None if first_difference is None else list(first_difference),
+        "rows": list(rows(compared, words)),
     }
 
 
@@ -68,49 +68,50 @@ def name_of(sample: Sample) -> Record:
     return {"sample_index": sample.index, "occurrence": sample.occurrence}
 
 
-def rows(found: Pair, words: bool) -> Iterator[Record]:
-    """Within a difference the first items of both face each other, then the second ones, until both end."""
-    left, right = found.texts(words)
-    for one in found.comparison(words).difference.stretches:
-        for at, to in zip_longest(range(one.left.start, one.left.stop), range(one.right.start, one.right.stop)):
+def rows(compared: Pair, words: bool) -> Iterator[Record]:
+    """Yield a row per pair of facing items; in a difference, the n-th item of one side faces the n-th of the other."""
+    left, right = compared.texts(words)
+    for stretch in compared.comparison(words).difference.stretches:
+        positions = (range(side.start, side.stop) for side in (stretch.left, stretch.right))
+        for left_position, right_position in zip_longest(*positions):
             yield {
-                "same": one.same,
-                **item("left", None if words else found.left, left, at),
-                **item("right", None if words else found.right, right, to),
+                "same": stretch.same,
+                **item("left", None if words else compared.left, left, left_position),
+                **item("right", None if words else compared.right, right, right_position),
             }
 
 
-def item(name: str, view: SampleView | None, texts: Sequence[str], at: int | None) -> Record:
-    """One of the two, by position and text; of a token, which has a `view`, its id and log-probs too."""
-    found: Record = {"position": at, "text": None if at is None else texts[at]}
+def item(name: str, view: SampleView | None, texts: Sequence[str], position: int | None) -> Record:
+    """Return one side of a row: position and text and, where a `view` is given, token id and COMPARED_FIELDS."""
+    values: Record = {"position": position, "text": None if position is None else texts[position]}
     if view is not None:
-        found["token_id"] = None if at is None else int(view.sample.tokens[at])
-        found |= {
-            field.name: None if at is None else view.value(field.name, at)
+        values["token_id"] = None if position is None else int(view.sample.tokens[position])
+        values |= {
+            field.name: None if position is None else view.value(field.name, position)
             for field in FIELDS
             if field.compared and view.fields[field.name].usable
         }
-    return {f"{name}_{key}": value for key, value in found.items()}
+    return {f"{name}_{key}": value for key, value in values.items()}
 
 
-def difference_row(found: Pair, words: bool, one: Stretch) -> Record:
-    """A difference as a whole."""
-    left, right = found.texts(words)
+def difference_row(compared: Pair, words: bool, stretch: Stretch) -> Record:
+    """Return one row for a whole difference."""
+    left, right = compared.texts(words)
     return {
-        "left_position": one.left.start,
-        "left_text": joined(left[one.left]),
-        "right_position": one.right.start,
-        "right_text": joined(right[one.right]),
+        "left_position": stretch.left.start,
+        "left_text": joined(left[stretch.left]),
+        "right_position": stretch.right.start,
+        "right_text": joined(right[stretch.right]),
     }
 
 
-def marked_text(found: Pair, words: bool) -> str:
-    """Both as one text with the differences marked, as `git diff --word-diff` does."""
-    left, right = found.texts(words)
+def marked_text(compared: Pair, words: bool) -> str:
+    """Return both sides as one text with the differences marked, as `git diff --word-diff` does."""
+    left, right = compared.texts(words)
     parts = []
-    for one in found.comparison(words).difference.stretches:
-        gone, come = joined(left[one.left]), joined(right[one.right])
-        parts.append(gone if one.same else f"[-{gone}-]" * bool(gone) + f"{{+{come}+}}" * bool(come))
+    for stretch in compared.comparison(words).difference.stretches:
+        removed, added = joined(left[stretch.left]), joined(right[stretch.right])
+        parts += [removed] if stretch.same else [f"[-{removed}-]" if removed else "", f"{{+{added}+}}" if added else ""]
     return "".join(parts)
 
 

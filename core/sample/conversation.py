@@ -1,4 +1,4 @@
-"""The conversation of a sample: its messages from wherever the run has them, and which of them belong together."""
+"""The conversation of a sample: its messages from the best source that the run has, and the links between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ By: TypeAlias = Literal["id", "name", "order"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A tool call and the message with its result, and what tells that they belong together.
+    """A tool call, the message with its result, and by what they were matched.
 
     The call is a `part` of the message `call`, and the `number`-th of its calls, counted from 0.
     """
@@ -42,9 +42,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`dumped` is the message as it was recorded, `call_id` the id of the call that it answers.
+    """A message as panes and printed views show it.
 
-    `before` and `after` are the delimiters of a chat template around it, where it was cut out of a text.
+    `dumped` is the message as recorded, `call_id` the id of the call that it answers. `before` and `after` are the
+    delimiters of the chat template around it, if it was split from a text.
     """
 
     position: int
@@ -57,24 +58,27 @@ class Message:
     before: str = ""
     after: str = ""
     masked: bool = False
-    """None of its tokens was trained on, though they are of the response."""
+    """Whether it is in the response but none of its tokens was trained on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
+    """The messages of a sample, a note on their source, and the links between tool calls and results."""
+
     messages: tuple[Message, ...]
     note: str | None
     links: tuple[Link, ...] = ()
 
     def at_token(self, position: int) -> Message | None:
-        """The message that holds a token, else the last one before it, else the first; None where no place is known."""
-        located = [(one.where, one) for one in self.messages if one.where is not None and one.where.how != "prompt"]
-        holding = [one for where, one in located if where.start <= position < where.stop]
-        before = [one for where, one in located if where.start <= position]
-        return next(iter([*holding[-1:], *before[-1:], *(one for _, one in located)]), None)
+        """Return the message that holds a token, else the last one before it, else the first that has a position."""
+        positioned = [(message.where, message) for message in self.messages if message.where is not None]
+        located = [(where, message) for where, message in positioned if where.how != "prompt"]
+        holding = [message for where, message in located if where.start <= position < where.stop]
+        before = [message for where, message in located if where.start <= position]
+        return next(iter([*holding[-1:], *before[-1:], *(message for _, message in located)]), None)
 
     def partner(self, message: int) -> int | None:
-        """The message with the result of a call, or with the call of a result."""
+        """Return the message with the result of a call, or with the call of a result; None without one."""
         for link in self.links:
             if link.call == message:
                 return link.result
@@ -86,19 +90,19 @@ class Conversation:
 def read_conversation(
     step: Step, sample: Sample, sidecar: Sidecar | DumpError | None, vocabulary: Vocabulary | None
 ) -> Conversation:
-    """From the trajectory sidecar, else the sample's metadata, else its prompt and the turns of its response."""
+    """Read the messages from the trajectory sidecar, else the sample's metadata, else its prompt and response turns."""
     recorded, note = recorded_messages(step, sample, sidecar)
     masks = step.masks(np.array([sample.position], np.int64))
     mask = masks.one(0)[0] if masks.states[0] == "ok" else None
     turns = find_turns(mask, sample.prompt_length, sample.total_length)
     texts = None if vocabulary is None else vocabulary.texts(sample.tokens.tolist())
     if recorded is None:
-        said, how = split_sample(sample, turns, texts)
+        raw, how = split_sample(sample, turns, texts)
     else:
         where = locate(recorded, prompt_messages(sample, recorded), turns, texts, sample.prompt_length)
-        said, how = [Said(*one) for one in zip(recorded, where, strict=True)], None
-    masked = [is_masked(one.where, mask, sample.prompt_length) for one in said]
-    messages = tuple(read_message(at, *one) for at, one in enumerate(zip(said, masked, strict=True)))
+        raw, how = [Said(*pair) for pair in zip(recorded, where, strict=True)], None
+    masked = [is_masked(message.where, mask, sample.prompt_length) for message in raw]
+    messages = tuple(read_message(number, *pair) for number, pair in enumerate(zip(raw, masked, strict=True)))
     notes = filter(None, [note, how, text_note(sample, vocabulary)])
     return Conversation(messages, "; ".join(notes) or None, tuple(pair(messages)))
 
@@ -109,24 +113,24 @@ def is_masked(where: Where | None, mask: Array | None, prompt: int) -> bool:
     return not np.any(mask[where.start - prompt : where.stop - prompt])
 
 
-def read_message(position: int, said: Said, masked: bool) -> Message:
-    dumped = said.dumped
+def read_message(position: int, raw: Said, masked: bool) -> Message:
+    dumped = raw.dumped
     return Message(
         position=position,
         role=as_text(dumped.get("role")) or "no role",
         name=as_text(dumped.get("name")),
         parts=parts_of(dumped),
         call_id=identity(dumped.get("tool_call_id")),
-        where=said.where,
+        where=raw.where,
         dumped=dumped,
-        before=said.before,
-        after=said.after,
+        before=raw.before,
+        after=raw.after,
         masked=masked,
     )
 
 
 def open_sidecar(step: Step) -> Sidecar | DumpError | None:
-    """None where the step has no trajectory file."""
+    """Return the trajectory sidecar of a step, the error if it is unreadable, None if there is none."""
     if step.files.trajectory is None:
         return None
     try:
@@ -136,7 +140,7 @@ def open_sidecar(step: Step) -> Sidecar | DumpError | None:
 
 
 def is_recorded(step: Step, sample: Sample) -> bool:
-    """Whether the trajectory sidecar has the conversation: nothing else of the sample is needed then."""
+    """Whether the trajectory sidecar has the conversation, so that nothing else of the sample is needed."""
     sidecar = open_sidecar(step)
     return isinstance(sidecar, Sidecar) and recorded_messages(step, sample, sidecar)[0] is not None
 
@@ -147,7 +151,7 @@ def is_recorded(step: Step, sample: Sample) -> bool:
 def recorded_messages(
     step: Step, sample: Sample, sidecar: Sidecar | DumpError | None
 ) -> tuple[list[Mapping[str, Any]] | None, str | None]:
-    """The messages that were recorded, and what has to be known of them or of why there are none."""
+    """Return the recorded messages, None without any, and a note on them or on why there are none."""
     note: str | None = "no conversation was recorded"
     if isinstance(sidecar, DumpError):
         note = str(sidecar)
@@ -156,53 +160,53 @@ def recorded_messages(
         if row is not None and (messages := as_messages(row.get("messages"))):
             return messages, "; ".join(filter(None, [choice, oddness(row["messages"])])) or None
         note = why_missing(sidecar, sample, row)
-    kept = sample.metadata.get("messages")
-    if messages := as_messages(kept):
-        return messages, oddness(kept)
-    if kept is not None and not isinstance(kept, (list, tuple)):
-        note = f"{note}; {no_list('messages in the metadata', kept)}"
+    dumped = sample.metadata.get("messages")
+    if messages := as_messages(dumped):
+        return messages, oddness(dumped)
+    if dumped is not None and not isinstance(dumped, (list, tuple)):
+        note = f"{note}; {not_a_list('messages in the metadata', dumped)}"
     return None, note
 
 
 def why_missing(sidecar: Sidecar, sample: Sample, row: Row | None) -> str:
-    """Why a trajectory file has no conversation of a sample, whose row is `row`. Raises DumpError."""
+    """Return why a trajectory file has no conversation of a sample, whose row is `row`. Raises DumpError."""
     messages = None if row is None else row.get("messages")
     if messages is not None and not isinstance(messages, list):
-        return no_list("messages of this sample in the trajectory file", messages)
+        return not_a_list("messages of this sample in the trajectory file", messages)
     if row is None and (lines := sidecar.unreadable(sample.index)) and not is_cut(sidecar, lines):
         return f"line {lines[0]} of the trajectory file, where this sample's conversation should be, can't be read"
-    cut = ", and its last line is cut" if sidecar.cut else ""
+    cut = ", and its last line is truncated" if sidecar.cut else ""
     return f"the trajectory file has no conversation of this sample{cut}"
 
 
 def is_cut(sidecar: Sidecar, lines: Sequence[int]) -> bool:
-    """Whether the first of some lines is one that the file ends in the middle of."""
+    """Whether the first of some lines is the truncated last line of the file."""
     return sidecar.cut and lines[0] == max(place.line for places in sidecar.places.values() for place in places)
 
 
-def no_list(what: str, value: object) -> str:
-    return f"the {what} can't be shown: not a list but {type_name(value)}"
+def not_a_list(what: str, value: object) -> str:
+    return f"the {what} can't be shown: of type {type_name(value)}, not a list"
 
 
 def oddness(messages: object) -> str | None:
-    """What has to be known of entries of a list that are no messages."""
+    """Return a note on the entries of a list that are not messages; None without any."""
     assert isinstance(messages, (list, tuple))
-    odd = sum(not as_mapping(one) for one in messages)
-    return f"{odd} of {len(messages)} entries are no messages and stand as they are" if odd else None
+    odd = sum(not as_mapping(entry) for entry in messages)
+    return f"{odd} of {len(messages)} entries are not messages and are shown as dumped" if odd else None
 
 
 def recorded_row(step: Step, sample: Sample, sidecar: Sidecar) -> tuple[Row | None, str | None]:
-    """A sample's row in the trajectory file, and what has to be known of the choice. Raises DumpError."""
-    siblings = [one for one in step.samples if one.index == sample.index]
+    """Return a sample's row in the trajectory file, and a note where the match is uncertain. Raises DumpError."""
+    siblings = [sibling for sibling in step.samples if sibling.index == sample.index]
     return choose(sidecar.rows(sample.index), siblings, sample)
 
 
 def prompt_messages(sample: Sample, messages: Sequence[Mapping[str, Any]]) -> int:
-    """How many of the messages are the prompt: as many as it has, else all before the model first speaks."""
+    """Return how many messages are the prompt: as many as it holds, else all before the first of the assistant."""
     prompt = as_messages(sample.prompt)
-    if prompt and [one.get("role") for one in prompt] == [one.get("role") for one in messages[: len(prompt)]]:
+    if prompt and [m.get("role") for m in prompt] == [m.get("role") for m in messages[: len(prompt)]]:
         return len(prompt)
-    return next((at for at, one in enumerate(messages) if one.get("role") == "assistant"), len(messages))
+    return next((number for number, m in enumerate(messages) if m.get("role") == "assistant"), len(messages))
 
 
 # Calls and results ----------------------------------------------------------------------------------------------
@@ -219,7 +223,7 @@ class Call(NamedTuple):
 
 
 class Waiting:
-    """The calls that have no result yet. Ids may repeat: an id means its newest message."""
+    """The calls that have no result yet. Ids may repeat: an id refers to the newest message that uses it."""
 
     def __init__(self) -> None:
         self._open: set[Call] = set()
@@ -237,7 +241,7 @@ class Waiting:
         self._open.remove(call)
 
     def with_id(self, identity: str | None) -> list[Call]:
-        """Of the last message that has open calls of this id, those calls."""
+        """Return the open calls of an id that are in the last message with any."""
         same = self._by_id.get(identity or "", [])
         while same and same[-1] not in self._open:
             same.pop()
@@ -245,22 +249,22 @@ class Waiting:
         return [call for call in last if call in self._open][::-1]
 
     def newest(self) -> list[Call]:
-        """Of the last message that calls, those that are open: all that names and order speak of."""
+        """Return the open calls of the last message with calls: results without an id refer to these."""
         return [call for call in self._newest if call in self._open]
 
 
 def pair(messages: Sequence[Message]) -> list[Link]:
-    """Tool calls with their results. Of several results in a row, those that tell most of their call choose first."""
+    """Link tool calls to results. Of consecutive results, those with the most specific match choose first."""
     links: list[Link] = []
     waiting = Waiting()
-    for answers, row in groupby(messages, key=is_result):
-        if answers:
-            left = list(row)
+    for are_results, row in groupby(messages, key=is_result):
+        if are_results:
+            unmatched = list(row)
             for rule in (by_id_and_name, by_id, by_name, by_order):
-                found = [link for result in left if (link := link_of(result, waiting, rule)) is not None]
-                taken = {link.result for link in found}
-                left = [result for result in left if result.position not in taken]
-                links += found
+                matched = [link for result in unmatched if (link := link_of(result, waiting, rule)) is not None]
+                taken = {link.result for link in matched}
+                unmatched = [result for result in unmatched if result.position not in taken]
+                links += matched
             continue
         for message in row:
             if calls := calls_of(message):
@@ -273,8 +277,10 @@ def is_result(message: Message) -> bool:
 
 
 def calls_of(message: Message) -> list[Call]:
-    parts = [(at, part) for at, part in enumerate(message.parts) if part.kind == "call"]
-    return [Call(message.position, at, number, part.call_id, name_of(part)) for number, (at, part) in enumerate(parts)]
+    calls = [(index, part) for index, part in enumerate(message.parts) if part.kind == "call"]
+    return [
+        Call(message.position, index, number, call.call_id, name_of(call)) for number, (index, call) in enumerate(calls)
+    ]
 
 
 def name_of(call: Part) -> str:
@@ -282,7 +288,7 @@ def name_of(call: Part) -> str:
 
 
 def link_of(result: Message, waiting: Waiting, rule: Rule) -> Link | None:
-    """A result with the first of the calls that a rule finds."""
+    """Link a result to the first of the calls that a rule finds, which is no longer open then; None without any."""
     by, calls = rule(result, waiting)
     if not calls:
         return None
@@ -303,12 +309,12 @@ def by_name(result: Message, waiting: Waiting) -> tuple[By, list[Call]]:
 
 
 def by_order(result: Message, waiting: Waiting) -> tuple[By, list[Call]]:
-    """A result of another name than a call's is not that call's."""
+    """Return the calls whose name does not contradict that of the result."""
     return "order", [call for call in without_id(result, waiting) if not (result.name and call.name)]
 
 
 def without_id(result: Message, waiting: Waiting) -> list[Call]:
-    """The calls that no id tells from being this result's."""
+    """Return the newest calls that may belong to a result: the result or the call has no id."""
     return [call for call in waiting.newest() if result.call_id is None or call.id is None]
 
 
@@ -319,14 +325,14 @@ Rule: TypeAlias = Callable[[Message, Waiting], tuple[By, list[Call]]]
 
 
 def document(conversation: Conversation) -> Record:
-    """The conversation as `--print` gives it: the messages as recorded, their tokens and delimiters beside them."""
+    """Return the conversation as `--print` writes it: the messages as recorded, with their tokens and delimiters."""
     return {
-        "messages": as_recorded([one.dumped for one in conversation.messages]),
+        "messages": as_recorded([message.dumped for message in conversation.messages]),
         "note": conversation.note,
-        "tokens": [where_document(one.where) for one in conversation.messages],
+        "tokens": [where_document(message.where) for message in conversation.messages],
         "delimiters": [
-            {"before": one.before, "after": one.after} if one.before or one.after else None
-            for one in conversation.messages
+            {"before": message.before, "after": message.after} if message.before or message.after else None
+            for message in conversation.messages
         ],
         "links": [
             {"call": link.call, "number": link.number, "result": link.result, "by": link.by}
@@ -340,27 +346,27 @@ def where_document(where: Where | None) -> Record | None:
 
 
 def rows(conversation: Conversation) -> list[Record]:
-    """A row a message."""
+    """Return one row per message."""
     return [
         {
-            "position": one.position,
-            "role": one.role,
-            "name": one.name or None,
-            "start": None if one.where is None else one.where.start,
-            "stop": None if one.where is None else one.where.stop,
-            "tool_call_id": one.call_id,
-            "thinking": text_of(one, "thinking"),
-            "content": text_of(one, "text", "media", "data", "special"),
-            "tool_calls": text_of(one, "call"),
+            "position": message.position,
+            "role": message.role,
+            "name": message.name or None,
+            "start": None if message.where is None else message.where.start,
+            "stop": None if message.where is None else message.where.stop,
+            "tool_call_id": message.call_id,
+            "thinking": text_of(message, "thinking"),
+            "content": text_of(message, "text", "media", "data", "special"),
+            "tool_calls": text_of(message, "call"),
         }
-        for one in conversation.messages
+        for message in conversation.messages
     ]
 
 
 def text_of(message: Message, *kinds: str) -> str | None:
-    """Parts with a blank line between them, but special tokens as far from what is before them as they were written."""
+    """Return parts joined by a blank line, but special tokens by the gap with which they were written; None of none."""
     text = ""
-    for part in (one for one in message.parts if one.kind in kinds):
+    for part in (part for part in message.parts if part.kind in kinds):
         gap = part.gap if part.kind == "special" else "\n\n"
-        text += gap * bool(text) + named(f"{part.label} {part.text}".strip())
+        text += (gap if text else "") + named(f"{part.label} {part.text}".strip())
     return text or None

@@ -1,4 +1,4 @@
-"""Everything that the dump says of a sample, in sections of named values."""
+"""All dumped values of a sample, in sections of named values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dumptui.core.telemetry.lifecycle import Lifecycle
 from dumptui.core.types import Record
 
 MAX_TEXT_CHARACTERS = 200_000
-"""Characters of a single value that are kept: nobody reads on, and a page of 5 MB would take a second to make."""
+"""Longer values are truncated: a page of 5 MB would take a second to make."""
 
 WHOLE_BATCH = frozenset(
     [
@@ -41,18 +41,20 @@ WHOLE_BATCH = frozenset(
         "partition",
     ]
 )
-"""Columns of a train file that don't have an entry a row, also where their length happens to be the same."""
+"""Columns of a train file about the whole batch: not one entry per row, even if their length is the number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
+    """A named value of a sample, as text."""
+
     name: str
     value: str
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`brief` sections are worth seeing at once; the others are long. `lane` is what a lane can be drawn of."""
+    """A group of facts. `brief` sections are short and shown open; `lane` is the lifecycle to draw, if any."""
 
     title: str
     facts: tuple[Fact, ...]
@@ -61,13 +63,13 @@ class Section:
 
 
 def sample_facts(step: Step, sample: Sample, life: Lifecycle | None = None) -> list[Section]:
-    """The sections that have something to say. `life` is what lifecycle.py has of the sample."""
+    """Return the sections that are not empty; `life` is the sample's lifecycle, if recorded."""
     masks = step.masks(np.array([sample.position], np.int64))
     mask = masks.one(0)[0] if masks.states[0] == "ok" else None
     turns = find_turns(mask, sample.prompt_length, sample.total_length)
     row = step.alignment.rows[sample.position]
     sections = [
-        Section("notes", facts({str(at): note for at, note in enumerate(notes(step, sample, masks.reasons[0]), 1)})),
+        Section("notes", facts(numbered(notes(step, sample, masks.reasons[0])))),
         Section("sample", facts(identity(step, sample))),
         Section("reward", facts({**rewards(step, sample), "label": sample.label})),
         Section("lengths", facts(lengths(sample, turns))),
@@ -88,14 +90,14 @@ def sample_facts(step: Step, sample: Sample, life: Lifecycle | None = None) -> l
 
 
 def facts(values: Mapping[Any, Any]) -> tuple[Fact, ...]:
-    """A fact a value; None says nothing."""
+    """Return one fact per value; a value of None is skipped."""
     names = {key: key if isinstance(key, str) else preview(key) for key in values}
     return tuple(Fact(names[key], written(value)) for key, value in values.items() if value is not None)
 
 
 def written(value: object) -> str:
-    """A value as text: a number or text as it is, anything else as JSON; arrays by type and shape, media by kind and
-    size.
+    """Return a value as text: a number or text as it is, an array by type and shape, media by kind and size, anything
+    else as JSON.
     """
     value = plain(value) if isinstance(value, Dumped) and value.size == 1 else value
     text = named(value) if isinstance(value, str) else preview(value) if isinstance(value, Dumped) else pretty(value)
@@ -104,7 +106,7 @@ def written(value: object) -> str:
 
 def identity(step: Step, sample: Sample) -> Record:
     members = mates(step, sample.position)
-    place = sorted(members, key=lambda one: (one.index or 0, one.occurrence)).index(sample) + 1 if members else 0
+    place = sorted(members, key=lambda mate: (mate.index or 0, mate.occurrence)).index(sample) + 1 if members else 0
     return {
         "step": str(step.files.key) if step.files.key.evaluation else step.files.key.step,
         "index": "none" if sample.index is None else sample.index,
@@ -118,7 +120,8 @@ def identity(step: Step, sample: Sample) -> Record:
 
 
 def siblings(step: Step, sample: Sample) -> int:
-    return sum(one.index == sample.index for one in step.samples)
+    """Return how many samples of the step have the index of this one, itself included."""
+    return sum(sibling.index == sample.index for sibling in step.samples)
 
 
 def rewards(step: Step, sample: Sample) -> Record:
@@ -143,12 +146,12 @@ def lengths(sample: Sample, turns: Iterable[Turn]) -> Record:
 
 
 def life_facts(step: Step, sample: Sample, life: Lifecycle | None) -> tuple[Fact, ...]:
-    told = lifecycle_facts(life, siblings(step, sample)) if life is not None else ()
-    return tuple(Fact(name, text) for name, text in told)
+    named_texts = lifecycle_facts(life, siblings(step, sample)) if life is not None else ()
+    return tuple(Fact(name, text) for name, text in named_texts)
 
 
 def trajectory_facts(step: Step, sample: Sample) -> Record:
-    """What the sidecar says of the sample besides its messages."""
+    """Return the keys of the sample's sidecar row other than its messages."""
     sidecar = open_sidecar(step)
     if sidecar is None:
         return {}
@@ -167,36 +170,36 @@ def trajectory_facts(step: Step, sample: Sample) -> Record:
 
 
 def train_facts(row: Row) -> Record:
-    """Where the row is and what its columns hold of it; what is one value a token is in the Tokens pane."""
+    """Return the train files, the row number and the row's values; per-token columns are only named."""
     shard = row.group.first
-    files = ", ".join(one.path.name for one in row.group.shards)
-    found: Record = {"files": files, "row": f"{row.row} of {shard.rows}"}
-    columns = {name: holder for one in reversed(row.group.shards) for name, holder in row_columns(one, row.row)}
-    per_token = [name for name in columns if any(name in one.per_token for one in row.group.shards)]
-    found |= {name: value for name, value in columns.items() if name not in per_token}
-    return found | ({"per token": ", ".join(per_token)} if per_token else {})
+    files = ", ".join(shard.path.name for shard in row.group.shards)
+    values: Record = {"files": files, "row": f"{row.row} of {shard.rows}"}
+    columns = {name: entry for peer in reversed(row.group.shards) for name, entry in row_columns(peer, row.row)}
+    per_token = [name for name in columns if any(name in peer.per_token for peer in row.group.shards)]
+    values |= {name: value for name, value in columns.items() if name not in per_token}
+    return values | ({"per token": ", ".join(per_token)} if per_token else {})
 
 
 def row_columns(shard: Shard, row: int) -> Iterator[tuple[str, Any]]:
-    """The columns of a train file that have an entry a row, with that of this row."""
+    """Yield the columns of a train file with one entry per row, and the entry of this row."""
     for name in shard.columns:
         if name not in WHOLE_BATCH and (value := shard.value(name, row)) is not None:
             yield name, value
 
 
 def batch_facts(row: Row) -> Record:
-    """What the train files say of the whole batch, and the micro-batches that the row is in."""
+    """Return the values of the train files about the whole batch, and the micro-batch that the row is in."""
     shard = row.group.first
-    found: Record = schedule_facts(row)
-    columns = {name: value for one in reversed(row.group.shards) for name, value in one.columns.items()}
+    values: Record = schedule_facts(row)
+    columns = {name: value for peer in reversed(row.group.shards) for name, value in peer.columns.items()}
     names = [name for name in columns if name in WHOLE_BATCH or not has_rows(columns[name], shard.rows)]
-    return found | {
+    return values | {
         name: preview(columns[name]) for name in names if name != "raw_reward" and columns[name] is not None
     }
 
 
 def schedule_facts(row: Row) -> Record:
-    """Counted from 0, as ranks are."""
+    """Return the micro-batch and optimizer step of a row, counted from 0 like ranks; empty where unknown."""
     schedule = schedule_of(row.group)
     if isinstance(schedule, str):
         return {}
@@ -212,13 +215,15 @@ def has_rows(values: object, rows: int) -> bool:
 
 
 def file_facts(step: Step) -> Record:
-    return {"file": step.rollout.path.name, **step.rollout.metadata} | {
-        f"note {at}": note for at, note in enumerate(step.notes, 1)
-    }
+    return {"file": step.rollout.path.name, **step.rollout.metadata, **numbered(step.notes, "note ")}
+
+
+def numbered(texts: Iterable[str], prefix: str = "") -> Record:
+    return {f"{prefix}{number}": text for number, text in enumerate(texts, 1)}
 
 
 def rows(sections: Iterable[Section]) -> list[Record]:
-    """A row a fact."""
+    """Return one row per fact."""
     return [
         {"section": section.title, "name": fact.name, "value": fact.value}
         for section in sections

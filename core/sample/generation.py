@@ -1,4 +1,4 @@
-"""How a sample was generated, in words: its generate calls, its lifecycle, speculative decoding, the prefix cache."""
+"""The generation of a sample in words: its generate calls, lifecycle, speculative decoding and prefix cache."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from dumptui.core.telemetry.lifecycle import ATTEMPT, GEN, TOOL, Lifecycle, Span
 from dumptui.core.types import Record
 
 FINE_SECONDS = 100.0
-"""Seconds of a life up to which its times are told to the millisecond, of a longer one to the tenth."""
+"""Times of a lifecycle shorter than this are shown to the millisecond, of a longer one to the tenth of a second."""
 
 
 def call_facts(sample: Sample, turns: Iterable[Turn]) -> Record:
-    """A fact a generate call: its versions, its tokens where there is a trained turn a call, and its times."""
+    """Return one fact per generate call: weight versions, times and, if each call has a trained turn, tokens."""
     trained: list[Turn | None] = [turn for turn in turns if turn.trained]
     places = trained if len(trained) == len(sample.calls) else []
     times = recorded_times(sample.metadata.get("lifecycle"))
-    found: Record = {}
-    before = None
-    for at, (call, turn, time) in enumerate(zip_longest(sample.calls, places, times), 1):
-        said = [
+    facts: Record = {}
+    previous = None
+    for number, (call, turn, time) in enumerate(zip_longest(sample.calls, places, times), 1):
+        parts = [
             written_by(call),
             "" if turn is None else f"tokens {turn.start}-{turn.stop - 1}",
-            "" if time is None else time_text(time, before),
+            "" if time is None else time_text(time, previous),
         ]
-        before = time
-        found[f"call {at}"] = " · ".join(filter(None, said)) or "nothing recorded"
+        previous = time
+        facts[f"call {number}"] = " · ".join(filter(None, parts)) or "nothing recorded"
     if sample.non_generation_time:
-        found["non-generation time"] = f"{sample.non_generation_time:.3f} s"
-    return found
+        facts["non-generation time"] = f"{sample.non_generation_time:.3f} s"
+    return facts
 
 
 def written_by(call: Call | None) -> str:
@@ -53,7 +53,7 @@ def weights_text(span: Weights) -> str:
 
 
 class Time(NamedTuple):
-    """When a turn was generated, in seconds since the epoch; None and why where that can't be read."""
+    """The times of a turn, in seconds since the epoch; None and the `problem` where they can't be read."""
 
     start: float | None
     end: float | None
@@ -61,9 +61,9 @@ class Time(NamedTuple):
 
 
 def recorded_times(value: object) -> list[Time]:
-    """The times of the turns in a sample's metadata: one dict or a list of them. What is neither keeps its place."""
+    """Return the times of the turns from a sample's metadata, a dict or a list of dicts; others get a problem."""
     listed = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
-    return [read_time(one) for one in listed]
+    return [read_time(turn) for turn in listed]
 
 
 def read_time(turn: object) -> Time:
@@ -73,10 +73,10 @@ def read_time(turn: object) -> Time:
     if start is not None and end is not None and isfinite(end - start) and start <= end:
         return Time(start, end)
     if not fields:
-        return Time(None, None, f"its times are no dict but {preview(turn)}")
+        return Time(None, None, f"times unreadable: {preview(turn)}, not a dict")
     if dumped == [None, None]:
         return Time(None, None)
-    return Time(None, None, f"its times are not from t0 to t1: {preview(dumped[0])} to {preview(dumped[1])}")
+    return Time(None, None, f"times unreadable: t0 {preview(dumped[0])}, t1 {preview(dumped[1])}")
 
 
 def time_text(time: Time, before: Time | None) -> str:
@@ -92,7 +92,7 @@ def time_text(time: Time, before: Time | None) -> str:
 
 
 def lifecycle_facts(life: Lifecycle, siblings: int) -> Iterator[tuple[str, str]]:
-    """All of it in a few figures, then span by span; `siblings` are the samples that share it."""
+    """Yield the names and texts of the totals, then of each span; `siblings` is how many samples share the index."""
     yield "total", whole_text(life)
     yield "began", time_of_day(life.t0)
     if life.logged is not None:
@@ -108,10 +108,10 @@ def lifecycle_facts(life: Lifecycle, siblings: int) -> Iterator[tuple[str, str]]
 
 
 def whole_text(life: Lifecycle) -> str:
-    """How long it took, and how much of that with what; what goes on at the same time counts in each."""
+    """Return the total time and the time in each kind of span; spans at the same time count in each kind."""
     kinds = dict.fromkeys([GEN, TOOL, *(span.kind for span in life.inner)])
-    told = {kind: spans for kind in kinds if (spans := life.of(kind))}
-    parts = [f"{seconds_text(covered(spans), life)} in {len(spans)} {kind}" for kind, spans in told.items()]
+    spans_of = {kind: spans for kind in kinds if (spans := life.of(kind))}
+    parts = [f"{seconds_text(covered(spans), life)} in {len(spans)} {kind}" for kind, spans in spans_of.items()]
     return f"{seconds_text(life.t1 - life.t0, life)} s: " + ", ".join([*parts, waiting_text(life)])
 
 
@@ -123,9 +123,9 @@ def waiting_text(life: Lifecycle) -> str:
 
 
 def span_text(span: Span, life: Lifecycle) -> str:
-    """In seconds since the life began, as wide in each of its spans."""
+    """Return start and duration of a span in seconds since the lifecycle began, aligned over its spans."""
     width = len(seconds_text(life.t1 - life.t0, life))
-    start, seconds = (f"{seconds_text(one, life):>{width}} s" for one in (span.t0 - life.t0, span.seconds))
+    start, seconds = (f"{seconds_text(time, life):>{width}} s" for time in (span.t0 - life.t0, span.seconds))
     when = f"at {start} for {seconds}"
     if span.unknown:
         when += f", {span.unknown} not recorded"
@@ -137,7 +137,7 @@ def span_text(span: Span, life: Lifecycle) -> str:
 def time_of_day(ts: float) -> str:
     try:
         return f"{datetime.fromtimestamp(ts, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
-    except (OverflowError, ValueError, OSError):  # of a year that no calendar has
+    except (OverflowError, ValueError, OSError):  # a year that no calendar has
         return f"{ts} s since 1970"
 
 
@@ -149,7 +149,7 @@ def seconds_text(seconds: float, life: Lifecycle) -> str:
 
 
 def spec_facts(info: Mapping[str, Any]) -> Record:
-    """Nothing where all counters are 0: then there was no speculative decoding."""
+    """Return the counters and the accepted share; empty where all are 0, as without speculative decoding."""
     if not any(as_float(value) for value in info.values()):
         return {}
     accepted = first_number(info, "spec_accept_token_num", "spec_num_correct_drafts")
@@ -168,5 +168,5 @@ def first_number(values: Mapping[str, Any], *names: str) -> int | None:
     return next((number for name in names if (number := as_int(values.get(name))) is not None), None)
 
 
-def share(part: int | None, whole: int | None) -> str | None:
-    return None if part is None or not whole else f"{part / whole:.1%}"
+def share(part: int | None, total: int | None) -> str | None:
+    return None if part is None or not total else f"{part / total:.1%}"

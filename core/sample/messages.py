@@ -1,4 +1,4 @@
-"""What one message of a conversation says: its parts, in the order in which they are read."""
+"""The parts of a message, in reading order: thinking, content, tool calls, then other keys."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ _BLOCK_OPENING = re.compile("<(think|tool_call)>")
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>]*\|>")
 _LONGEST_SPECIAL, _MOST_SPECIALS = 100, 20
 _MAX_NESTING = 50
-"""Levels of nesting that are written out; Python's own JSON gives up at some 1,000."""
+"""Levels of nesting that are written out; Python's own JSON gives up at about 1,000."""
 _MOST_VALUES = 20_000
-"""Values that are written out: a pickle of 1 KB may hold the same list twice in each of fifty lists."""
+"""Values that are written out: in a pickle of 1 KB, fifty nested lists may each contain the next one twice."""
 _MOST_RECORDED = 200_000
-"""The same of messages that are printed or copied as they were recorded."""
+"""Values that are written out of messages that are printed or copied as recorded."""
 UNCLOSED_NOTE = "not closed"
-"""The label of a block that the text ends in."""
+"""The label of a block that has no closing mark."""
 THINKING_KEYS = ("reasoning_content", "reasoning", "thinking")
 KNOWN_KEYS = {"role", "name", "content", "tool_calls", "function_call", "tool_call_id", *THINKING_KEYS}
 ARGUMENT_KEYS = ("arguments", "input", "parameters")
-"""What the arguments of a call are named: by OpenAI's messages, by Anthropic's, by Llama's templates."""
+"""The key of a call's arguments in OpenAI's messages, in Anthropic's, in Llama's templates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`label` says what the part is where its kind doesn't, such as the tool that is called; `call_id` is that of a
-    tool call, `gap` the blanks before special tokens.
+    """A part of a message.
+
+    `label` says more than the kind, such as the name of the called tool; `call_id` is the id of a tool call, `gap` the
+    blanks before special tokens.
     """
 
     kind: Kind
@@ -46,22 +48,26 @@ class Part:
 
 
 def parts_of(message: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Everything that a message says besides its role and name; thinking before content before tool calls."""
-    found = [Part("thinking", as_text(message[key])) for key in THINKING_KEYS if isinstance(message.get(key), str)]
-    found = [part for part in found if part.text]
+    """Return all of a message but role and name: thinking, content, tool calls, then other keys."""
+    parts = [Part("thinking", as_text(message[key])) for key in THINKING_KEYS if isinstance(message.get(key), str)]
+    parts = [part for part in parts if part.text]
     calls = dumped_calls(message)
     content = message.get("content")
     if isinstance(content, str):
-        found += read_text(content) if is_raw(message) else [Part("text", content)] * bool(content)
+        if content:
+            parts += read_text(content) if is_raw(message) else [Part("text", content)]
     elif content is not None:
-        found += read_content(content)
-    found += map(read_call, calls)
-    others = {key: value for key, value in message.items() if key not in KNOWN_KEYS or is_odd(key, value)}
-    return (*found, *(Part("data", pretty(value), as_text(key)) for key, value in others.items() if value is not None))
+        parts += read_content(content)
+    parts += map(read_call, calls)
+    other_keys = {key: value for key, value in message.items() if key not in KNOWN_KEYS or is_odd(key, value)}
+    return (
+        *parts,
+        *(Part("data", pretty(value), as_text(key)) for key, value in other_keys.items() if value is not None),
+    )
 
 
 def is_odd(key: object, value: object) -> bool:
-    """A known key whose value is of no type that it is read from."""
+    """Whether a known key has a value of a type that is not read from it."""
     if key == "function_call":
         return not as_mapping(value)
     return (key in THINKING_KEYS and not isinstance(value, str)) or (
@@ -70,13 +76,13 @@ def is_odd(key: object, value: object) -> bool:
 
 
 def is_raw(message: Mapping[str, Any]) -> bool:
-    """Whether the content is what the model wrote, thoughts and tool calls in blocks of it."""
+    """Whether the content is the raw text of the model, with thoughts and tool calls as blocks in it."""
     thoughts = any(isinstance(message.get(key), str) and message[key] for key in THINKING_KEYS)
     return message.get("role") == "assistant" and not thoughts and not dumped_calls(message)
 
 
 def count_calls(message: Mapping[str, Any]) -> int:
-    """How many tool calls a message makes: as many as it has parts of that kind."""
+    """Return how many tool calls a message makes, the number of its parts of that kind."""
     content = message.get("content")
     blocks = split_blocks(content) if isinstance(content, str) and "<tool_call>" in content and is_raw(message) else []
     return len(dumped_calls(message)) + sum(piece.kind == "call" and bool(piece.inner.strip()) for piece in blocks)
@@ -87,7 +93,7 @@ def count_calls(message: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of a text as it was written (`raw`), and what of it is said where markers stand around that."""
+    """A part of a text as written (`raw`), and its content without the marks around it (`inner`)."""
 
     kind: Kind
     raw: str
@@ -96,22 +102,25 @@ class Piece:
 
 
 def split_blocks(text: str) -> list[Piece]:
-    """`<think>` and `<tool_call>` blocks, the special tokens at the end, and the text between; no character is lost."""
+    """Split a text into `<think>` and `<tool_call>` blocks, the text between them and special tokens at the end.
+
+    Joined, the raw texts of the pieces are the text.
+    """
     end = end_of_words(text)
     pieces: list[Piece] = []
-    at = 0
+    position = 0
     first = text.find("</think>", 0, end)
     if first >= 0 and text.find("<think>", 0, first) < 0:  # the chat template wrote the opening mark
-        at = first + len("</think>")
-        pieces.append(Piece("thinking", text[:at], text[:first]))
-    while opening := _BLOCK_OPENING.search(text, at, end):
-        pieces += plain_piece("text", text[at : opening.start()])
+        position = first + len("</think>")
+        pieces.append(Piece("thinking", text[:position], text[:first]))
+    while opening := _BLOCK_OPENING.search(text, position, end):
+        pieces += plain_piece("text", text[position : opening.start()])
         closing = f"</{opening[1]}>"
         close = text.find(closing, opening.end(), end)
-        at = end if close < 0 else close + len(closing)
+        position = end if close < 0 else close + len(closing)
         inner = text[opening.end() : end if close < 0 else close]
-        pieces.append(Piece(_BLOCK_KINDS[opening[1]], text[opening.start() : at], inner, close >= 0))
-    return [*pieces, *plain_piece("text", text[at:end]), *plain_piece("special", text[end:])]
+        pieces.append(Piece(_BLOCK_KINDS[opening[1]], text[opening.start() : position], inner, close >= 0))
+    return [*pieces, *plain_piece("text", text[position:end]), *plain_piece("special", text[end:])]
 
 
 def plain_piece(kind: Kind, raw: str) -> list[Piece]:
@@ -119,7 +128,7 @@ def plain_piece(kind: Kind, raw: str) -> list[Piece]:
 
 
 def end_of_words(text: str) -> int:
-    """Where the special tokens at the end of a text begin, with the blanks before them."""
+    """Return where the special tokens at the end of a text begin, with the blanks before them."""
     end = len(text)
     for _ in range(_MOST_SPECIALS):
         stripped = text[:end].rstrip()
@@ -131,7 +140,7 @@ def end_of_words(text: str) -> int:
 
 
 def read_text(text: str) -> list[Part]:
-    """The parts of an assistant's raw text; blanks between blocks are not shown."""
+    """Return the parts of an assistant's raw text, without the blanks between blocks."""
     pieces = [piece for piece in split_blocks(text) if piece.inner.strip() or piece.kind == "thinking"]
     return [part_of(piece) for piece in pieces]
 
@@ -147,7 +156,7 @@ def part_of(piece: Piece) -> Part:
 
 
 def call_of(text: str, closed: bool) -> Part:
-    """A tool call written as text: JSON with a name and arguments, else shown as it is."""
+    """Return a tool call from its text: JSON with a name and arguments, else the text as it is."""
     try:
         call = json.loads(text)
     except (ValueError, RecursionError):
@@ -161,29 +170,30 @@ def call_of(text: str, closed: bool) -> Part:
 
 
 def dumped_calls(message: Mapping[str, Any]) -> Sequence[object]:
-    """The structured calls of a message; `function_call` is the single one of older messages."""
+    """Return the structured calls of a message; older messages have a single one in `function_call`."""
     calls = message.get("tool_calls")
     single = [message["function_call"]] if as_mapping(message.get("function_call")) else []
     return [*calls, *single] if isinstance(calls, (list, tuple)) else single
 
 
 def read_call(call: object) -> Part:
-    """A call as `{"function": {"name", "arguments"}}`, as `{"name", "arguments"}`, or as either in JSON text."""
+    """Read a call: `{"function": {"name", "arguments"}}`, `{"name", "arguments"}`, or either as JSON text."""
     fields = as_mapping(parsed(call) if isinstance(call, str) else call)
     function = fields.get("function")
     inner = {"name": function} if isinstance(function, str) else as_mapping(function)
     if not inner and not isinstance(fields.get("name"), str):
         return Part("call", pretty(call))
-    said = {**fields, **inner}
-    arguments = next((key for key in ARGUMENT_KEYS if said.get(key) is not None), "arguments")
-    told = {"id", "call_id", "type", "function", "index", "name", arguments}
-    more = {key: value for key, value in said.items() if key not in told and value is not None}
-    text = pretty_arguments(said.get(arguments)) + (f"\n{pretty(more)}" if more else "")
-    return Part("call", text, as_text(said.get("name")), identity(fields.get("id")) or identity(fields.get("call_id")))
+    call_fields = {**fields, **inner}
+    arguments = next((key for key in ARGUMENT_KEYS if call_fields.get(key) is not None), "arguments")
+    shown_keys = {"id", "call_id", "type", "function", "index", "name", arguments}
+    extra = {key: value for key, value in call_fields.items() if key not in shown_keys and value is not None}
+    text = pretty_arguments(call_fields.get(arguments)) + (f"\n{pretty(extra)}" if extra else "")
+    call_id = identity(fields.get("id")) or identity(fields.get("call_id"))
+    return Part("call", text, as_text(call_fields.get("name")), call_id)
 
 
 def parsed(text: str) -> object:
-    """What a JSON text holds; None of what is no JSON."""
+    """Return the value of a JSON text; None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -195,7 +205,7 @@ def identity(value: object) -> str | None:
 
 
 def pretty_arguments(arguments: object) -> str:
-    """Arguments as indented JSON; a text that is no JSON as it is."""
+    """Return arguments as indented JSON; a text that is not JSON as it is."""
     if not isinstance(arguments, str):
         return "" if arguments is None else pretty(arguments)
     value = parsed(arguments)
@@ -203,7 +213,7 @@ def pretty_arguments(arguments: object) -> str:
 
 
 def read_content(content: object) -> Iterator[Part]:
-    """Content that is no text: a list of parts, or whatever was put there."""
+    """Yield the parts of content that is not a text: a list of parts, or any other value."""
     if not isinstance(content, (list, tuple)):
         yield Part("data", pretty(content))
         return
@@ -225,9 +235,9 @@ def read_content(content: object) -> Iterator[Part]:
 
 
 def pretty(value: object, *, bare: bool = False) -> str:
-    """A value as indented JSON, media in it by type and size, anything JSON doesn't know by a preview.
+    """Return a value as indented JSON, with media by type and size, and a preview of anything JSON doesn't know.
 
-    With `bare`, a value that is one text in nested dicts is the text with the names before it.
+    With `bare`, a value that is one text in nested dicts becomes "key.key: text".
     """
     value = Naming().name(value)
     path = []
@@ -243,16 +253,18 @@ def pretty(value: object, *, bare: bool = False) -> str:
 
 @dataclass
 class Naming:
-    """Values as JSON knows them: arrays and huge numbers become a preview, the deepest levels their type, with `media`
-    encoded media their type and size, and what comes after the first `left` values an ellipsis.
+    """A converter of values to what JSON knows.
+
+    Arrays and huge numbers become a preview, the deepest levels their type and, with `media`, encoded media their type
+    and size. After `remaining` values, each further one becomes an ellipsis.
     """
 
     media: bool = True
-    left: int = _MOST_VALUES
+    remaining: int = _MOST_VALUES
 
     def name(self, value: object, depth: int = 0) -> Any:
-        self.left -= 1
-        if self.left < 0:
+        self.remaining -= 1
+        if self.remaining < 0:
             return "…"
         if depth > _MAX_NESTING:
             return f"<{type_name(value)}>"
@@ -261,9 +273,9 @@ class Naming:
         if isinstance(value, str):
             return (media_name(value) or named(value)) if self.media else value
         if isinstance(value, Mapping):
-            return {as_text(key): self.name(one, depth + 1) for key, one in value.items()}
+            return {as_text(key): self.name(entry, depth + 1) for key, entry in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.name(one, depth + 1) for one in value]
+            return [self.name(entry, depth + 1) for entry in value]
         if isinstance(value, (bytes, bytearray)):
             return bytes_name(value)
         if isinstance(value, Placeholder):
@@ -272,5 +284,5 @@ class Naming:
 
 
 def as_recorded(messages: object) -> Any:
-    """Messages for JSON, media as they are."""
-    return Naming(media=False, left=_MOST_RECORDED).name(messages)
+    """Return messages as JSON values, media as they are."""
+    return Naming(media=False, remaining=_MOST_RECORDED).name(messages)

@@ -1,7 +1,7 @@
-"""Whether the text of a response is that of its tokens: the engine cuts it at a stop string, an agent may rewrite it.
+"""A check that the text of a response agrees with its tokens: an engine cuts it at a stop string, an agent rewrites it.
 
-Blanks, special tokens and what is no character don't count, nor does what the model did not write: a text leaves out
-the chat template around the results of tools.
+The check ignores blanks, special tokens and undecodable bytes. It compares only the tokens that the model wrote, as the
+text may lack the chat template around the results of tools.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from dumptui.core.text import clip, visible
 from dumptui.core.vocabulary import Vocabulary
 
 LONGEST_STOP = 64
-"""Characters of a stop string that a turn may lack before others."""
+"""A text may lack at most this many characters at the end of a turn that is not the last: a stop string."""
 SHOWN_CHARACTERS = 40
 
 
 def text_note(sample: Sample, vocabulary: Vocabulary | None) -> str | None:
-    """What has to be said of a response's text beside its tokens; None where they agree or one isn't known."""
+    """Return how a response's text differs from its tokens; None where they agree or one of them isn't known."""
     if vocabulary is None or not sample.response:
         return None
     ids = sample.tokens.tolist()
     known = list(set(ids))
     encoded = dict(zip(known, map(as_bytes, vocabulary.pieces(known)), strict=True))
     special = [encoded[token].decode() for token in vocabulary.added.intersection(known)]
-    turns = [one for one in find_turns(sample.loss_mask, sample.prompt_length, sample.total_length) if one.trained]
-    texts = [b"".join(map(encoded.__getitem__, ids[one.start : one.stop])).decode("utf-8", "replace") for one in turns]
+    all_turns = find_turns(sample.loss_mask, sample.prompt_length, sample.total_length)
+    turns = [turn for turn in all_turns if turn.trained]
+    pieces = [b"".join(map(encoded.__getitem__, ids[turn.start : turn.stop])) for turn in turns]
+    texts = [piece.decode("utf-8", "replace") for piece in pieces]
     if texts == [sample.response]:
         return None
     begins = bool(turns) and turns[0].start == sample.prompt_length
@@ -40,19 +42,19 @@ def as_bytes(piece: bytes | str) -> bytes:
 
 
 def without(text: str, special: Iterable[str]) -> str:
-    """The text without special tokens and what is no character."""
-    for one in ("\ufffd", *special):
-        text = text.replace(one, "")
+    """Return the text without special tokens and replacement characters."""
+    for token in ("\ufffd", *special):
+        text = text.replace(token, "")
     return text
 
 
 def bare(text: str, special: Iterable[str] = ()) -> str:
-    """Without blanks, too."""
+    """Return the text without special tokens, replacement characters and blanks."""
     return "".join(without(text, special).split())
 
 
 def ending(text: str, length: int) -> str:
-    """The end of a text, `length` characters long but for its blanks."""
+    """Return the end of a text that has `length` characters, not counting blanks."""
     start = len(text)
     while length > 0 and start > 0:
         start -= 1
@@ -61,35 +63,40 @@ def ending(text: str, length: int) -> str:
 
 
 def compare(text: str, turns: Sequence[str], begins: bool, ends: bool) -> str | None:
-    """Look for the turns in a text, one behind the other; it `begins` with the first and `ends` with the last."""
-    at = 0
-    for number, whole in enumerate(turns, 1):
-        turn = bare(whole)
+    """Return how a bare text differs from the turns in it, which must follow each other; None if it does not.
+
+    With `begins`, the text must begin with the first turn; with `ends`, end with the last.
+    """
+    end = 0
+    for number, full_turn in enumerate(turns, 1):
+        turn = bare(full_turn)
         exact, last = begins and number == 1, ends and number == len(turns)
-        start = place_of(turn, text, at, exact)
+        start = find_turn(turn, text, end, exact)
         if start is None:
-            rest = lacking(turn, text, at, exact, last)
+            rest = missing_end(turn, text, end, exact, last)
             which = "the text" if len(turns) == 1 else f"the text of turn {number}"
             if rest is None:
-                return f"{which} is not that of its tokens"
-            return (
-                f'{which} is cut: its tokens go on with "{clip(visible(ending(whole, len(rest))), SHOWN_CHARACTERS)}"'
-            )
-        at = start + len(turn)
-    return "the text goes on after its tokens end" if ends and at < len(text) else None
+                return f"{which} differs from its tokens"
+            shown = clip(visible(ending(full_turn, len(rest))), SHOWN_CHARACTERS)
+            return f'{which} is truncated: its tokens continue with "{shown}"'
+        end = start + len(turn)
+    return "the text continues after its tokens end" if ends and end < len(text) else None
 
 
-def place_of(turn: str, text: str, at: int, exact: bool) -> int | None:
-    found = (at if text.startswith(turn, at) else -1) if exact else text.find(turn, at)
-    return None if found < 0 else found
+def find_turn(turn: str, text: str, start: int, exact: bool) -> int | None:
+    """Return the position of a turn from `start` on, at `start` itself if `exact`; None if it is missing."""
+    if exact:
+        return start if text.startswith(turn, start) else None
+    position = text.find(turn, start)
+    return None if position < 0 else position
 
 
-def lacking(turn: str, text: str, at: int, exact: bool, last: bool) -> str | None:
-    """What a turn has that the text lacks, if that is only its end."""
-    if exact and last and turn.startswith(text[at:]):
-        return turn[len(text) - at :]
+def missing_end(turn: str, text: str, start: int, exact: bool, last: bool) -> str | None:
+    """Return the end of a turn that the text lacks; None if it lacks more than the end."""
+    if exact and last and turn.startswith(text[start:]):
+        return turn[len(text) - start :]
     for stop in range(len(turn) - 1, max(0, len(turn) - LONGEST_STOP - 1), -1):
-        start = place_of(turn[:stop], text, at, exact)
-        if start is not None and (not last or start + stop == len(text)):
+        position = find_turn(turn[:stop], text, start, exact)
+        if position is not None and (not last or position + stop == len(text)):
             return turn[stop:]
     return None

@@ -1,4 +1,4 @@
-"""How often the model called a tool in each sample of a step, counted in the messages that were recorded."""
+"""The number of tool calls of the model in each sample of a step, counted in the recorded messages."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dumptui.core.sample.reconstruction import as_messages
 from dumptui.core.step.step import Step
 
 LARGEST_BYTES = 32 << 20
-"""Of a trajectory file that is read for a column of a table: 10,000 messages in as many take 0.6 s, pictures may make a
+"""A larger trajectory file is not read for a table column: 10,000 messages in 32 MB take 0.6 s, and pictures may make a
 file a hundred times as large.
 """
 
 
 def tool_calls(step: Step) -> list[int | None]:
-    """None where no messages are at hand: a text may hold the calls, but also quote them."""
+    """Return the number of calls by sample; None without recorded messages, as a plain text may also quote calls."""
     file = step.files.trajectory
     if file is not None and file.size > LARGEST_BYTES:
         return [None] * len(step.samples)
     recorded = read_recorded(step.files, step.samples)
-    found = []
+    counts = []
     for sample, messages in zip(step.samples, recorded, strict=True):
         step.pause()
-        found.append(written_calls(sample, messages))
-    return found
+        counts.append(written_calls(sample, messages))
+    return counts
 
 
 def written_calls(sample: Sample, recorded: object) -> int | None:
@@ -33,4 +33,4 @@ def written_calls(sample: Sample, recorded: object) -> int | None:
     if not messages:
         return None
     written = messages[prompt_messages(sample, messages) :]
-    return sum(count_calls(one) for one in written if one.get("role") == "assistant")
+    return sum(count_calls(message) for message in written if message.get("role") == "assistant")

@@ -1,4 +1,4 @@
-"""One sample made ready for looking at: texts, masks and every per-token field, read once."""
+"""A sample as the panes need it: texts, masks and every per-token field, read once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NO_WORDS = "no tokenizer: ids shown"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleField:
-    """A field over the response: NaN where `there` is False, and also where NaN itself is the value."""
+    """A field over the response, with NaN where `present` is False; a present value may be NaN too."""
 
     state: State
     reason: str | None
     values: Array
-    there: Bools
+    present: Bools
 
     @property
     def usable(self) -> bool:
@@ -37,11 +37,10 @@ class SampleField:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleView:
-    """Arrays over the whole sequence (T) for `texts`, `pieces` and `special`, over the response (R) for `mask` and the
-    fields.
+    """A sample with arrays over the whole sequence (`texts`, `pieces`, `special`) or the response (`mask`, the fields).
 
-    `pieces` are what the texts were made of, bytes where a token may hold a part of a character; `special` tokens are
-    those that the tokenizer never makes of text. `turns` are the absolute positions at which turns begin.
+    `pieces` are the tokens without replacements: bytes where a token may hold a part of a character. `special` marks
+    the tokens that the tokenizer never makes from text. `turns` are the absolute positions at which turns begin.
     """
 
     sample: Sample
@@ -55,7 +54,7 @@ class SampleView:
     chunks: Chunks | None
 
     def kinds(self, name: str | None) -> Array:
-        """What each position is: prompt, trained, masked out, or trained but without a value of the field."""
+        """Return the kind of each position: PROMPT, TRAINED, MASKED, or MISSING if trained but without a value."""
         kinds = np.full(len(self.texts), PROMPT, np.uint8)
         start = self.sample.prompt_length
         length = len(self.texts) - start
@@ -63,65 +62,66 @@ class SampleView:
         field = self.fields.get(name or "")
         if field is not None and field.usable:
             response = kinds[start:]
-            response[(response == TRAINED) & ~field.there[:length]] = MISSING
+            response[(response == TRAINED) & ~field.present[:length]] = MISSING
         return kinds
 
     def value(self, name: str, position: int) -> float | None:
-        at = position - self.sample.prompt_length
+        """Return the value of a field at an absolute position; None where there is none."""
+        offset = position - self.sample.prompt_length
         field = self.fields[name]
-        if at < 0 or at >= len(field.values) or not field.there[at]:
+        if offset < 0 or offset >= len(field.values) or not field.present[offset]:
             return None
-        return float(field.values[at])
+        return float(field.values[offset])
 
-    def worst(self, name: str = "lp_diff", most: int | None = None) -> Ints:
-        """Positions with a value of the field, the worst first; NaN and infinite values before all."""
+    def worst(self, name: str = "lp_diff", limit: int | None = None) -> Ints:
+        """Return the absolute positions with a value, the worst first; NaN and infinite values come before others."""
         field = self.fields.get(name)
         if field is None:
             return np.empty(0, np.int64)
-        at = np.flatnonzero(field.there)
-        return at[order(name, field.values[at], most)] + self.sample.prompt_length
+        offsets = np.flatnonzero(field.present)
+        return offsets[order(name, field.values[offsets], limit)] + self.sample.prompt_length
 
     def span(self, name: str, start: int = 0, stop: int | None = None) -> tuple[float, float]:
-        """The range of a field's finite values at absolute positions [start, stop); (0, 0) without any."""
+        """Return the range of a field's finite values at absolute positions [start, stop); (0, 0) without any."""
         field = self.fields.get(name)
         prompt = self.sample.prompt_length
         part = slice(max(0, start - prompt), None if stop is None else max(0, stop - prompt))
-        values = np.empty(0) if field is None else field.values[part][field.there[part]]
+        values = np.empty(0) if field is None else field.values[part][field.present[part]]
         values = values[np.isfinite(values)]
         return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
 
     @property
     def borders(self) -> tuple[list[int], list[int]]:
-        """The positions at which turns but the first begin, and chunks."""
+        """The positions at which turns after the first begin, and those at which chunks begin."""
         return self.turns[1:].tolist(), [] if self.chunks is None else self.chunks.edges.tolist()
 
     def masked(self, position: int) -> bool:
-        at = position - self.sample.prompt_length
-        return self.mask is not None and 0 <= at < len(self.mask) and not self.mask[at] > 0
+        offset = position - self.sample.prompt_length
+        return self.mask is not None and 0 <= offset < len(self.mask) and not self.mask[offset] > 0
 
     def turn(self, position: int) -> int | None:
-        """The turn that a token is in or, if it is masked, comes after; None before the first and in the prompt."""
+        """Return the number, from 1, of the turn that holds a token or that a masked one follows; None before it."""
         if position < self.sample.prompt_length:
             return None
         return int(np.searchsorted(self.turns, position, "right")) or None
 
     def version(self, position: int) -> str | None:
-        """The weights that made a token, where the dump tells: by its position, or as there were no others."""
+        """Return the weight version that made a token, by its position or as the only one; None where unknown."""
         if position < self.sample.prompt_length or self.masked(position):
             return None
         only = set(self.sample.versions)
         return only.pop() if len(only) == 1 else self.sample.version_at(position)
 
     def cp_rank(self, position: int) -> int | None:
-        """The context-parallel rank that trained a token."""
-        at = position - self.sample.prompt_length
-        if self.chunks is None or not 0 <= at < len(self.chunks.ranks) or self.chunks.ranks[at] < 0:
+        """Return the context-parallel rank that trained a token; None where unknown."""
+        offset = position - self.sample.prompt_length
+        if self.chunks is None or not 0 <= offset < len(self.chunks.ranks) or self.chunks.ranks[offset] < 0:
             return None
-        return int(self.chunks.ranks[at])
+        return int(self.chunks.ranks[offset])
 
 
 def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> SampleView:
-    """Every field of the step has an entry, and every field there is a name for, to say why it is not there."""
+    """Read a sample. `fields` has every field of the step, and each known field that is not dumped with a reason."""
     sample = step.samples[position]
     chosen = np.array([position], np.int64)
     mask = step.masks(chosen)
@@ -135,28 +135,28 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
         special=np.isin(sample.tokens, [] if vocabulary is None else list(vocabulary.added)),
         mask=trained,
         fields={name: sample_field(flat, mask) for name, flat in flats(step, chosen)} | absent(step, sample),
-        notes=notes(step, sample, mask.reasons[0], vocabulary) + [NO_WORDS] * (vocabulary is None),
+        notes=notes(step, sample, mask.reasons[0], vocabulary) + ([NO_WORDS] if vocabulary is None else []),
         turns=turn_starts(sample, trained),
         chunks=chunks(step, position),
     )
 
 
 def flats(step: Step, chosen: Ints) -> Iterator[tuple[str, TokenField]]:
-    """Every field of the step. What is derived is made of the fields that are read, as the difference takes longest."""
-    found: dict[str, TokenField] = {}
+    """Yield every field of the step. A derived field is computed from those that were read before it."""
+    gathered: dict[str, TokenField] = {}
     for name in step.fields:
         field = definition(name)
         if field.derive is not None:
-            found[name] = derive(field, [found[source] for source in field.inputs])
+            gathered[name] = derive(field, [gathered[source] for source in field.inputs])
         else:
-            found[name] = step.gather(name, chosen)
-    yield from found.items()
+            gathered[name] = step.gather(name, chosen)
+    yield from gathered.items()
 
 
 def sample_field(flat: TokenField, mask: TokenField) -> SampleField:
-    there = shown(flat, mask, 0)
+    present = shown(flat, mask, 0)
     reason = flat.reasons[0] or ("no file has this column for this sample" if flat.states[0] == "not dumped" else None)
-    return SampleField(flat.states[0], reason, np.where(there, flat.values, np.float32(np.nan)), there)
+    return SampleField(flat.states[0], reason, np.where(present, flat.values, np.float32(np.nan)), present)
 
 
 def absent(step: Step, sample: Sample) -> dict[str, SampleField]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-MODULES = sorted((ROOT / "tui").rglob("*.py"))
+ROOT = Path(__file__).parent.parent.parent
+MODULES = sorted(path for top in ("core", "tui") for path in (ROOT / top).rglob("*.py"))
 RIDDLES = re.compile(
     "|".join(
         [
@@ -35,7 +35,7 @@ def texts(path: Path) -> Iterator[str]:
             yield node.value
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_screen_speaks_plainly(path: Path) -> None:
     found = [match[0] for text in texts(path) if " " in text for match in RIDDLES.finditer(text)]
     assert not found

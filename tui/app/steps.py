@@ -192,7 +192,7 @@ class Steps:
         names = entries if isinstance(entries, list) else []
         if key is not None and row["samples"] and key not in names and not self._warned_of_reward_key:
             self._warned_of_reward_key = True
-            known = f"it has {', '.join(map(str, names))}" if names else "the rewards are no dicts"
+            known = f"it has {', '.join(map(str, names))}" if names else "the rewards are not dicts"
             step = "eval" if row["evaluation"] else "step"
             message = f"no reward of {step} {row['step']} has the entry {key}: {known}"
             self._app.notify(visible(message), severity="warning", markup=False)

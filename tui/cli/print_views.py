@@ -110,7 +110,7 @@ def check_reward_key(request: Request, rows: Iterable[Record]) -> None:
     key, steps = request.args.reward_key, [row for row in rows if row["samples"] is not None]
     entries = list(dict.fromkeys(name for row in steps for name in as_list(row.get("reward_entries")) or ()))
     if key is not None and steps and key not in entries:
-        known = f"there are {', '.join(map(str, entries))}" if entries else "the rewards are no dicts"
+        known = f"there are {', '.join(map(str, entries))}" if entries else "the rewards are not dicts"
         raise DumpError("--reward-key", f"no reward has the entry {key}: {known}")
 
 

@@ -1,4 +1,4 @@
-"""The columns of a parquet mirror, read by polars. Call these through core/process/isolated_reader.py only."""
+"""The columns of a parquet mirror, read by polars. Call these only through core/process/isolated_reader.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Index(NamedTuple):
-    """What a mirror says of a sample first: Sample.index, null where it has none, and its lengths in tokens."""
+    """The first columns of a mirror's row: Sample.index, null where it has none, and the lengths in tokens."""
 
     sample_index: int | None
     response_length: int | None
@@ -22,15 +22,15 @@ class Index(NamedTuple):
 
 
 def read_index(path: Path) -> list[Index]:
-    """Raises DumpError."""
+    """Return the index and lengths of each row. Raises DumpError."""
     need_polars(path)
     import polars as pl
 
     return list(map(Index._make, _read(path, dict.fromkeys(Index._fields, pl.Int32())).iter_rows()))
 
 
-def read_lists(path: Path, stretches: list[tuple[int, int]]) -> dict[int, tuple[Array | None, ...]]:
-    """Tokens, loss mask and engine log-probs of the rows in half-open ranges. Raises DumpError."""
+def read_lists(path: Path, ranges: list[tuple[int, int]]) -> dict[int, tuple[Array | None, ...]]:
+    """Return tokens, loss mask and engine log-probs by row, of half-open ranges of rows. Raises DumpError."""
     need_polars(path)
     import polars as pl
 
@@ -39,12 +39,12 @@ def read_lists(path: Path, stretches: list[tuple[int, int]]) -> dict[int, tuple[
         "loss_mask": pl.List(pl.Int8),
         "rollout_log_probs": pl.List(pl.Float32),
     }
-    found: dict[int, tuple[Array | None, ...]] = {}
-    for start, stop in stretches:
+    lists: dict[int, tuple[Array | None, ...]] = {}
+    for start, stop in ranges:
         table = _read(path, columns, start, stop - start)
         arrays = zip(*(map(_array, column) for column in table), strict=True)
-        found.update(zip(range(start, stop), arrays, strict=True))
-    return found
+        lists.update(zip(range(start, stop), arrays, strict=True))
+    return lists
 
 
 def _array(values: pl.Series | None) -> Array | None:
@@ -59,10 +59,10 @@ def _read(path: Path, columns: dict[str, Any], start: int = 0, length: int | Non
         table = scan.slice(start, length).collect()
     # A damaged footer makes the parquet reader panic about once in 150 times.
     except (OSError, MemoryError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise DumpError(path, f"is no readable parquet mirror: {_first_line(error)}") from error
+        raise DumpError(path, f"unreadable parquet file: {_first_line(error)}") from error
     wrong = [name for name, dtype in table.schema.items() if dtype != columns[name]]
     if wrong:
-        raise DumpError(path, f"is no parquet mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}")
+        raise DumpError(path, f"not a parquet mirror: {wrong[0]} is {table.schema[wrong[0]]}, not {columns[wrong[0]]}")
     return table
 
 

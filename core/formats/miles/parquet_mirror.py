@@ -1,6 +1,6 @@
 """The parquet mirror of a rollout file, which gives single samples fast.
 
-The mirror holds tokens, masks and engine log-probs, a row a sample in the file's order. One sample of a mirror of
+The mirror holds tokens, masks and engine log-probs, one row per sample in the file's order. One sample of a mirror of
 30 MB costs 6 ms, all 512 of them 190 ms; a rollout file can only be read whole.
 """
 
@@ -24,29 +24,29 @@ _MOST_PACKED = 8
 
 
 def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
-    """The samples at `rows` of the rollout file, all by default, without what the mirror lacks: reward, status, text.
+    """Return the samples at `rows`, all by default, without what the mirror lacks: reward, status, text.
 
-    Raises DumpError, also when it has no such row.
+    Raises DumpError, also for a row that the mirror does not have.
     """
     index = mirror_index(path)
-    wanted = range(len(index)) if rows is None else rows
-    beyond = [row for row in wanted if not 0 <= row < len(index)]
+    selected = range(len(index)) if rows is None else rows
+    beyond = [row for row in selected if not 0 <= row < len(index)]
     if beyond:
         raise DumpError(path, f"has no row {beyond[0]}: it holds {len(index)} samples")
-    if sum(index[row].total_length or 0 for row in set(wanted)) > _MOST_PACKED * most_values(path.stat().st_size):
+    if sum(index[row].total_length or 0 for row in set(selected)) > _MOST_PACKED * most_values(path.stat().st_size):
         raise DumpError(path, "is damaged: it claims more tokens than it can hold")
-    lists = apart(read_lists, path, list(_stretches(wanted)))
+    lists = apart(read_lists, path, list(_ranges(selected)))
     occurrences = _occurrences(index)
-    return [_sample(path, row, occurrences[row], index[row], lists[row]) for row in wanted]
+    return [_sample(path, row, occurrences[row], index[row], lists[row]) for row in selected]
 
 
 def mirror_index(path: Path) -> list[Index]:
-    """What it says of each sample first, a row a sample. Raises DumpError."""
+    """Return the index and lengths of each sample, in the order of the rollout file. Raises DumpError."""
     return apart(read_index, path)
 
 
-def _stretches(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Half-open ranges that cover the rows: neighbours of one row group are read together."""
+def _ranges(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield half-open ranges that cover the rows; rows less than a row group from each other share a range."""
     start = stop = 0
     for row in sorted(rows):
         if stop > start and row - stop >= _GROUP:

@@ -1,4 +1,4 @@
-"""One train file: the rows of a data-parallel shard as one rank wrote them, per-token columns still lazy."""
+"""A train file: the rows of a data-parallel shard as one rank wrote them; per-token columns are read lazily."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import OnRead, PtFile
 from dumptui.core.ptfile.tensor import most_values
 
-# Columns of one value a response token, which are cut over context-parallel ranks.
+# Columns of one value per response token, which are split over context-parallel ranks.
 PER_TOKEN = train_columns()
-# Columns of tensors that are not one value a response token: whole sequences, masks, routing and media.
+# Columns of tensors that do not have one value per response token: whole sequences, masks, routing and media.
 NOT_PER_TOKEN = frozenset(
     [
         "tokens",
@@ -35,12 +35,12 @@ NOT_PER_TOKEN = frozenset(
     ]
 )
 
-# Columns of a value a sample that tables show: read at once, as their tensors may be gone when a table is made.
+# Columns of one value per sample that tables show: read at once, as the file may be gone when a table is made.
 PLAIN_COLUMNS = frozenset(["rewards", "raw_reward", "truncated"])
-# Columns of whole numbers, one a token or a response token.
+# Columns of whole numbers, one per token or per response token.
 INTEGER_COLUMNS = frozenset(["tokens", "loss_masks"])
 ODD_WIDTH = -2  # in place of a number of values
-FEW = 3  # values that tell whether it is worth a look at all of them
+FEW = 3  # values that are checked first, to skip a check of the whole column
 T = TypeVar("T")
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
@@ -49,11 +49,11 @@ Listed = (list, tuple, np.ndarray)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shard:
-    """What a train file holds of one data-parallel rank.
+    """The rows of one data-parallel rank in a train file.
 
-    `rank` is the number in its name, else the one inside, `recorded_rank` the one inside. `positions` are the places
-    of its rows in the rollout file, where they are dumped; `padded` is max_seq_lens. `per_token` names the columns
-    with a value a response token, `malformed` those that should be and hold something else.
+    `rank` is the number in the file name, or `recorded_rank`, the number in the content, if the name has none.
+    `positions` are the positions of its rows in the rollout file, where dumped; `padded` is max_seq_lens. `per_token`
+    names the columns with one value per response token, `malformed` those that should have and hold something else.
     """
 
     path: Path
@@ -86,7 +86,7 @@ class Shard:
         return self.indices, self.positions, self.totals.tobytes(), self.responses.tobytes()
 
     def tensor(self, column: str, row: int) -> Dumped | None:
-        """The dumped tensor of a row, None where this rank has none."""
+        """Return the dumped tensor of a row; None where this rank has none."""
         return self.tensors(column, [row])[0]
 
     def tensors(self, column: str, rows: Sequence[int]) -> list[Dumped | None]:
@@ -96,33 +96,34 @@ class Shard:
         return [value if is_row(value := values[row]) else None for row in rows]
 
     def value(self, column: str, row: int) -> object:
-        """The entry of a row in a column that holds one a row; None where there is none."""
+        """Return the entry of a row in a column with one entry per row; None where there is none."""
         values = self.entries(column)
         return None if values is None else values[row]
 
     def entries(self, column: str) -> Sequence[Any] | None:
-        """A column that holds one entry a row; None where there is none."""
+        """Return a column with one entry per row; None where there is none."""
         values = self.columns.get(column)
         return values if isinstance(values, (list, tuple)) and len(values) == len(self.totals) else None
 
     def widths(self, column: str) -> Ints:
-        """How many values each row holds, -1 where there is none, ODD where it holds something else; asked at each look
-        at a part of the column.
+        """Return how many values each row holds: -1 for None, ODD_WIDTH where it holds anything but a row of numbers.
+
+        Cached, as every part of the column that is read needs it.
         """
         if column not in self._widths:
             values: Sequence[Any] = self.columns[column]
-            found = np.array(
+            widths = np.array(
                 [value.size if is_row(value) else -1 if value is None else ODD_WIDTH for value in values], np.int64
             )
-            found.flags.writeable = False
-            self._widths[column] = found
+            widths.flags.writeable = False
+            self._widths[column] = widths
         return self._widths[column]
 
 
 def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None = None) -> list[Shard]:
-    """The shards of a train file: one, or for the row-wise format that holds a whole step one a data-parallel rank.
+    """Return the shards of a train file: one, or one per data-parallel rank if the file holds a whole step by rows.
 
-    Raises DumpError, NoDump when the file is whole but no train dump.
+    Raises DumpError, and NoDump when the file is complete but not a train dump.
     """
     file = PtFile(path, on_read=on_read)
     root = file.root
@@ -158,7 +159,7 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
     if (inside := as_int(root.get("rollout_id"))) not in (None, step):
         notes.append(f"the name says step {step}, the content says {inside}")
     per_token = tuple(name for name, values in listed.items() if is_per_token(name, values, count))
-    others = (name for name in PER_TOKEN if name not in per_token)
+    other_columns = (name for name in PER_TOKEN if name not in per_token)
     return Shard(
         path=Path(file.path),
         rank=number,
@@ -177,60 +178,60 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
         file=file,
         notes=tuple(notes),
         per_token=per_token,
-        malformed=tuple(name for name in others if count and holds_something(listed.get(name))),
+        malformed=tuple(name for name in other_columns if count and holds_something(listed.get(name))),
     )
 
 
 def read_rows(file: PtFile, root: Mapping[str, Any], step: int) -> list[Shard]:
-    """The row-wise format 2: full-length values, a dict a sample, already put together over context-parallel ranks."""
-    rows = [as_mapping(one) for one in as_list(root.get("samples")) or ()]
+    """Return the shards of row-wise format 2: a dict per sample, values already joined over context-parallel ranks."""
+    rows = [as_mapping(row) for row in as_list(root.get("samples")) or ()]
     by_rank: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_rank.setdefault(as_int(row.get("data_parallel_rank")) or 0, []).append(row)
     plans = {
-        as_int(one.get("data_parallel_rank")): one for one in map(as_mapping, as_list(root.get("dp_shards")) or ())
+        as_int(plan.get("data_parallel_rank")): plan for plan in map(as_mapping, as_list(root.get("dp_shards")) or ())
     }
-    whole = {"cp_rank": 0, "cp_size": 1, "rollout_id": root.get("rollout_id")}
+    header = {"cp_rank": 0, "cp_size": 1, "rollout_id": root.get("rollout_id")}
     shards = []
-    for rank, mine in sorted(by_rank.items()):
-        names = dict.fromkeys(name for row in mine for name in row)
-        columns: dict[str, Any] = {name: [row.get(name) for row in mine] for name in names}
+    for rank, shard_rows in sorted(by_rank.items()):
+        names = dict.fromkeys(name for row in shard_rows for name in row)
+        columns: dict[str, Any] = {name: [row.get(name) for row in shard_rows] for name in names}
         columns["sample_indices"] = columns.pop("sample_index", None)
         columns["raw_reward"] = root.get("raw_reward")
         columns.update(schedule(plans.get(rank, {}), columns.get("rollout_position")))
-        shards.append(make_shard(file, whole, columns, step, rank))
+        shards.append(make_shard(file, header, columns, step, rank))
     return shards
 
 
 def schedule(plan: Mapping[str, Any], positions: object) -> dict[str, Any]:
-    """The micro-batches of a shard by row: the plan counts along its partition, the rows stand in rollout order."""
+    """Return the micro-batches of a shard by row: the plan counts along its partition, rows are in rollout order."""
     batches, partition = as_list(plan.get("micro_batch_indices")), as_list(plan.get("partition"))
     if batches is None or partition is None or not isinstance(positions, list):
         return {}
     row_of = {as_int(position): row for row, position in enumerate(positions)}
     rows = [row_of.get(as_int(position)) for position in partition]
     listed = [as_list(batch) or () for batch in batches]
-    placed = [[rows[at] if isinstance(at, int) and 0 <= at < len(rows) else None for at in one] for one in listed]
+    placed = [[rows[i] if isinstance(i, int) and 0 <= i < len(rows) else None for i in batch] for batch in listed]
     return {"micro_batch_indices": placed, "num_microbatches": as_list(plan.get("num_microbatches"))}
 
 
 def keys(values: object, rows: int) -> tuple[int | None, ...]:
-    """A column that says which sample each row is; all None where it is missing or has another length."""
+    """Return a column that identifies the sample of each row; all None where it is missing or has another length."""
     if not isinstance(values, (list, tuple)) or len(values) != rows:
         return (None,) * rows
-    return tuple(as_int(one) for one in values)
+    return tuple(as_int(value) for value in values)
 
 
 def is_per_token(name: str, values: object, rows: int) -> bool:
-    """Whether a column holds one float tensor a row: the shape of every per-token statistic, known by name or not."""
+    """Whether a column holds one float tensor per row: the shape of every per-token statistic, also of unknown name."""
     if name in NOT_PER_TOKEN or not isinstance(values, (list, tuple)) or len(values) != rows:
         return False
-    there = [value for value in values if value is not None]
-    return any(map(is_floats, there)) if name in PER_TOKEN else mostly(is_floats, there)
+    present = [value for value in values if value is not None]
+    return any(map(is_floats, present)) if name in PER_TOKEN else mostly(is_floats, present)
 
 
 def mostly(fits: Callable[[T], bool], values: Sequence[T]) -> bool:
-    """Whether more than half of some values fit, so that an odd one costs itself; none of the first few is enough."""
+    """Whether more than half of the values fit, so that an odd one costs only itself; a first FEW without a fit: no."""
     return any(map(fits, values[:FEW])) and 2 * sum(map(fits, values)) > len(values)
 
 
@@ -239,17 +240,17 @@ def is_floats(value: object) -> bool:
 
 
 def is_row(value: object) -> TypeGuard[Dumped]:
-    """Whether it is a row of numbers, as every value is that is read of a column."""
+    """Whether an entry of a column is a row of real numbers."""
     return isinstance(value, Dumped) and len(value.shape) == 1 and value.dtype not in COMPLEX_DTYPES
 
 
 def holds_something(values: object) -> bool:
-    return any(one is not None for one in values) if isinstance(values, (list, tuple)) else values is not None
+    return any(value is not None for value in values) if isinstance(values, (list, tuple)) else values is not None
 
 
 def read_column(name: str, values: object) -> object:
-    """A column with its rows at hand: arrays and flat tensors as lists of numbers, lists of floats, tokens and masks a
-    row as arrays, rewards and flags as plain values.
+    """Return a column with usable rows: arrays and flat tensors as lists of numbers; lists of floats, tokens and masks
+    as arrays; rewards and flags as plain values.
     """
     listed = as_list(values)
     if listed is None:
@@ -260,7 +261,7 @@ def read_column(name: str, values: object) -> object:
         if all(isinstance(row, Dumped) and row.shape for row in listed):
             return listed
         return read_once(lambda row: vector(whole_numbers(row)), listed)
-    # A row of one value may have no side; a column that nobody knows and of nothing else has a value a sample.
+    # A tensor of one value may have no dimension; an unknown column of only such tensors has one value per sample.
     if name in PER_TOKEN or (name not in NOT_PER_TOKEN and any(map(is_row, listed))):
         listed = [vector(row) for row in listed]
     if all(isinstance(row, Dumped) for row in listed) or not any(map(is_float_list, listed)):
@@ -303,12 +304,12 @@ def shared_values(rows: object) -> int:
 
 
 def whole_numbers(row: object) -> object:
-    found = integers(row) if isinstance(row, Listed) else None
-    return row if found is None else Inline(found)
+    numbers = integers(row) if isinstance(row, Listed) else None
+    return row if numbers is None else Inline(numbers)
 
 
 def as_list(value: object) -> list[Any] | tuple[Any, ...] | None:
-    """A column as a sequence: arrays and flat tensors as lists of numbers; None of anything that is no sequence."""
+    """Return a column as a sequence: arrays and flat tensors as lists of numbers; None if it is not a sequence."""
     if isinstance(value, (Dumped, np.ndarray)):
         array = value if isinstance(value, np.ndarray) else value.numpy() if len(value.shape) == 1 else None
         return None if array is None else array.tolist()
@@ -322,8 +323,8 @@ def sizes(values: object) -> list[int] | None:
 
 
 def int_column(values: object, otherwise: Sequence[int] | None) -> Ints | None:
-    read = [as_int(one) for one in values] if isinstance(values, (list, tuple)) else [None]
-    numbers = [one for one in read if one is not None and abs(one) < LARGEST_LENGTH]
+    read = [as_int(value) for value in values] if isinstance(values, (list, tuple)) else [None]
+    numbers = [number for number in read if number is not None and abs(number) < LARGEST_LENGTH]
     if len(numbers) < len(read):
         return None if otherwise is None else np.array(otherwise, np.int64)
     return np.array(numbers, np.int64)

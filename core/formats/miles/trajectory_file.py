@@ -1,7 +1,7 @@
-"""The trajectory sidecar of a step: a JSON line for each sample that has a conversation, found by the sample's index.
+"""The trajectory sidecar of a step: a JSON line for each sample that has a conversation, looked up by sample index.
 
-Lines are found by their bytes and parsed one at a time, so that a conversation costs its own size only: a sidecar with
-images in it can be a hundred times as large.
+The scan reads only the index of each line, and one line is parsed at a time: a sidecar with images can be a hundred
+times as large as a conversation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dumptui.core.ptfile.snapshot import open_file, skip_hole
 Row = Mapping[str, Any]
 
 MAX_LINE_BYTES = 256 << 20
-"""Bytes of a line; a conversation with images in it has some 10 MB."""
+"""Longer lines are skipped; a conversation with images in it has about 10 MB."""
 _INDEX_PATTERN = rb'"sample_index"\s*:\s*(null|-?\d+)'
 _LEADING_INDEX = re.compile(
     rb"\s*\{\s*" + _INDEX_PATTERN
@@ -34,7 +34,7 @@ _LONGEST_NUMBER = 4_000  # digits; Python refuses to read a number of more than 
 
 
 class Place(NamedTuple):
-    """`line` counts from 1."""
+    """The bytes of a line in the file; `line` counts from 1."""
 
     start: int
     length: int
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Sidecar:
-    """Which lines may hold a sample of which index. `cut` says that the file ends within a line."""
+    """The lines of a sidecar by the sample index that they may hold. `cut` if the file ends within a line."""
 
     path: Path
     places: Mapping[int | None, Sequence[Place]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Sidecar:
 
     @classmethod
     def scan(cls, path: Path) -> Sidecar:
-        """Raises DumpError when the file can't be read."""
+        """Find the lines of a file by sample index. Raises DumpError when the file can't be read."""
         places: dict[int | None, list[Place]] = {}
         ends = True
         try:
@@ -65,15 +65,15 @@ class Sidecar:
         return cls(path, places, not ends)
 
     def rows(self, index: int | None) -> list[Row]:
-        """The rows of all samples of that index, in file order; lines that are no JSON object are left out.
+        """Return the rows of all samples of an index, in file order; lines that are not a JSON object are skipped.
 
         Raises DumpError when the file can't be read.
         """
-        found = [row for _, row in self._parsed(index)]
-        return [row for row in found if row is not None and as_int(row.get("sample_index")) == index]
+        rows = [row for _, row in self._parsed(index)]
+        return [row for row in rows if row is not None and as_int(row.get("sample_index")) == index]
 
     def unreadable(self, index: int | None) -> list[int]:
-        """The lines that seem to be of a sample of that index and are no JSON object, counted from 1.
+        """Return the line numbers, from 1, that seem to hold a sample of an index and are not a JSON object.
 
         Raises DumpError when the file can't be read.
         """
@@ -88,7 +88,7 @@ class Sidecar:
 
 
 def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Each line and where it starts. One of more than LONGEST bytes is passed over: it is no conversation."""
+    """Yield each line and its offset. A line of MAX_LINE_BYTES or more is skipped: it is not a conversation."""
     start = 0
     while line := file.readline(MAX_LINE_BYTES):
         if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
@@ -101,8 +101,8 @@ def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 def indices_in(line: bytes) -> set[int | None]:
     first = _LEADING_INDEX.match(line)
-    found = [first[1]] if first else _ANY_INDEX.findall(line)
-    return {None if number == b"null" else int(number) for number in found}
+    indices = [first[1]] if first else _ANY_INDEX.findall(line)
+    return {None if number == b"null" else int(number) for number in indices}
 
 
 def read_at(file: Any, place: Place) -> bytes:
@@ -112,7 +112,7 @@ def read_at(file: Any, place: Place) -> bytes:
 
 
 def parse(line: bytes) -> Row | None:
-    """The JSON object of a line; None of anything else, also of one that is nested more than a thousand levels deep."""
+    """Return the JSON object of a line; None of anything else, also of one nested more than a thousand levels deep."""
     for read in (json.loads, partial(json.loads, parse_int=whole_number)):  # the second takes twice as long
         try:
             row = read(line.decode("utf-8", "surrogatepass"))
@@ -130,38 +130,38 @@ def whole_number(digits: str) -> int | str:
 
 
 def choose(rows: Sequence[Row], siblings: Sequence[Sample], sample: Sample) -> tuple[Row | None, str | None]:
-    """The row of one of the samples that share an index, and what has to be known of the choice.
+    """Return the row of one of the samples that share an index, and a note where the match is uncertain.
 
-    Rows that don't tell the occurrence are in the order of the samples, some of which have none: each goes to the next
+    Rows without an occurrence are in the order of the samples, but some samples have no row: each row goes to the next
     sample that it fits.
     """
-    told = {at: row for row in rows if (at := as_int(row.get("sample_occurrence"))) is not None}
-    if sample.occurrence in told:
-        return told[sample.occurrence], None
-    untold = [row for row in rows if as_int(row.get("sample_occurrence")) is None]
-    free = [one for one in siblings if one.occurrence not in told]
-    row = paired(untold, free).get(sample.occurrence)
+    by_occurrence = {number: row for row in rows if (number := as_int(row.get("sample_occurrence"))) is not None}
+    if sample.occurrence in by_occurrence:
+        return by_occurrence[sample.occurrence], None
+    unnumbered = [row for row in rows if as_int(row.get("sample_occurrence")) is None]
+    free = [sibling for sibling in siblings if sibling.occurrence not in by_occurrence]
+    row = paired(unnumbered, free).get(sample.occurrence)
     if row is None or len(siblings) == 1:
         return row, None
-    number = len(siblings)
-    return row, f"matched by order: the trajectory file does not distinguish the {number} samples with this index"
+    count = len(siblings)
+    return row, f"matched by order: the trajectory file does not distinguish the {count} samples with this index"
 
 
 def paired(rows: Sequence[Row], samples: Sequence[Sample]) -> dict[int, Row]:
-    """Rows by the occurrence of their sample, in the order of both."""
-    found: dict[int, Row] = {}
-    at = 0
-    for left, row in zip(range(len(rows), 0, -1), rows, strict=True):
-        room = range(at, len(samples) - left + 1)  # as many samples as rows have to be left
-        at = next((one for one in room if fits(row, samples[one])), at)
-        if at < len(samples):
-            found[samples[at].occurrence] = row
-        at += 1
-    return found
+    """Return rows by the occurrence of their sample; rows and samples are in the same order."""
+    by_occurrence: dict[int, Row] = {}
+    start = 0
+    for rows_left, row in zip(range(len(rows), 0, -1), rows, strict=True):
+        room = range(start, len(samples) - rows_left + 1)  # every later row needs a sample too
+        start = next((position for position in room if fits(row, samples[position])), start)
+        if start < len(samples):
+            by_occurrence[samples[start].occurrence] = row
+        start += 1
+    return by_occurrence
 
 
 def fits(row: Row, sample: Sample) -> bool:
-    """Whether what the row repeats of its sample is true of this one, and the response holds the last words."""
+    """Whether a row has the status of a sample, and its last assistant message is part of the response."""
     words = last_words(row)
     return as_text(row.get("status")) == sample.status and (words is None or words in sample.response)
 

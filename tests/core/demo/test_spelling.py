@@ -18,8 +18,8 @@ from tests.support.reading import read
 from tests.support.screen import press, run, tab, until, until_shown
 from tests.support.writer import Json, sample, write_step
 
-CUT = 'the text is cut: its tokens go on with "</answer>"'
-OTHER = "the text is not that of its tokens"
+CUT = 'the text is truncated: its tokens continue with "</answer>"'
+OTHER = "the text differs from its tokens"
 
 
 def spelled(root: Path, response: str, *turns: str) -> Json:
@@ -54,8 +54,8 @@ RESULT = "<|im_end|>\n<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\n"
         ("It is", ["It is 42, I think<|im_end|>"], CUT.replace("</answer>", "42, I think")),
         ("It is 43", ["It is 42"], OTHER),
         ("42", ["It is 42"], OTHER),
-        ("It is 42, I think", ["It is 42"], "the text goes on after its tokens end"),
-        ("I ask42No", ["I ask", RESULT, "So"], "the text of turn 2 is not that of its tokens"),
+        ("It is 42, I think", ["It is 42"], "the text continues after its tokens end"),
+        ("I ask42No", ["I ask", RESULT, "So"], "the text of turn 2 differs from its tokens"),
     ],
 )
 def test_what_is_told_of_a_text(tmp_path: Path, response: str, turns: list[str], told: str | None) -> None:

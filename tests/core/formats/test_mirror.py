@@ -101,13 +101,13 @@ def test_a_cut_mirror(mirror: Path, tmp_path: Path, cut: int) -> None:
     path = tmp_path / "cut.parquet"
     path.write_bytes(mirror.read_bytes()[:cut])
     for read in (read_mirror, mirror_index):
-        with pytest.raises(DumpError, match="is not a readable parquet file: ") as caught:
+        with pytest.raises(DumpError, match="unreadable parquet file: ") as caught:
             read(path)
         assert "\n" not in str(caught.value)
 
 
 def test_a_mirror_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(DumpError, match=r"gone\.parquet: is not a readable parquet file: .*No such file"):
+    with pytest.raises(DumpError, match=r"gone\.parquet: unreadable parquet file: .*No such file"):
         read_mirror(tmp_path / "gone.parquet")
 
 

@@ -98,7 +98,7 @@ def test_without_forward_columns_only_the_neighbours_tell_tp(tmp_path: Path) -> 
 def test_a_run_of_row_wise_train_files_is_sound(tmp_path: Path) -> None:
     write_slime_v2(tmp_path, 0, samples(0), dp=2)
     assert said(tmp_path) == []
-    assert layouts(tmp_path)[0][1].endswith("; one train file a step")
+    assert layouts(tmp_path)[0][1].endswith("; one train file per step")
 
 
 def test_the_recorded_runs_that_nothing_was_done_to(shared: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_listing_is_told_before_any_file_is_read(tmp_path: Path) -> None:
     for path in (tmp_path / "rollout_data").iterdir():
         path.unlink()
     rows = health(run)
-    assert next(rows)["problem"] == "1 file with a foreign name is ignored: latest.pt"
+    assert next(rows)["problem"] == "1 unrecognised file ignored: latest.pt"
     assert next(rows)["problem"] == "can't be opened: No such file or directory"
 
 
@@ -163,13 +163,13 @@ def test_strays_and_leftovers(tmp_path: Path) -> None:
             None,
             "train_data",
             "info",
-            "7 files with foreign names are ignored: core.0, core.1, core.2, core.3, core.4 and 2 more",
+            "7 unrecognised files ignored: core.0, core.1, core.2, core.3, core.4 and 2 more",
         ),
         (
             None,
             ".trash_20260801_120000_0123abcd",
             "info",
-            "left over: what an earlier attempt of the run had written",
+            "left over from an earlier attempt of the run",
         ),
     ]
 
@@ -177,7 +177,7 @@ def test_strays_and_leftovers(tmp_path: Path) -> None:
 def test_a_name_that_is_no_text_can_be_printed(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / os.fsdecode(b"rollout_data/\xff.pt")).write_bytes(b"")
-    assert [problem for *_, problem in said(tmp_path)] == ["1 file with a foreign name is ignored: \ufffd.pt"]
+    assert [problem for *_, problem in said(tmp_path)] == ["1 unrecognised file ignored: \ufffd.pt"]
 
 
 def test_a_missing_rollout_file(tmp_path: Path) -> None:
@@ -248,7 +248,9 @@ def test_shards_without_rows_tell_no_layout(tmp_path: Path) -> None:
 def test_a_run_that_went_on_with_other_ranks(tmp_path: Path) -> None:
     for step in range(6):
         write(tmp_path, step, Layout(dp=2) if step < 3 else Layout(tp=2, dp=2))
-    assert said(tmp_path) == [(3, None, "info", "from here on ranks 0-3 write train files, before it was ranks 0-1")]
+    assert said(tmp_path) == [
+        (3, None, "info", "from this step on ranks 0-3 write train files; before it, ranks 0-1 did")
+    ]
     assert [step for step, _ in layouts(tmp_path)] == [0, 3]
 
 
@@ -294,7 +296,7 @@ def test_train_files_of_an_earlier_attempt(tmp_path: Path) -> None:
         write(tmp_path, step)
     set_age(tmp_path / "rollout_data/1.pt", 600)
     problem = "train files are older than the rollout file: they belong to an earlier attempt"
-    begun_again = "step 2 is of an earlier attempt of the run: older than step 1, which was written last"
+    begun_again = "step 2 belongs to an earlier attempt of the run: older than step 1, which was written last"
     assert said(tmp_path) == [(1, None, "warning", problem), (None, None, "warning", begun_again)]
 
 
@@ -303,7 +305,7 @@ def test_a_copy_that_lost_the_times_is_no_earlier_attempt(tmp_path: Path) -> Non
         write(tmp_path, step)
         set_age(tmp_path / f"rollout_data/{step}.pt", 600)
     problem = "in 3 of 3 steps train files are older than the rollout file"
-    assert said(tmp_path) == [(None, None, "info", f"{problem}: a copy that did not keep the times of its files?")]
+    assert said(tmp_path) == [(None, None, "info", f"{problem}: was the run copied without its file times?")]
 
 
 # What is told of the contents ----------------------------------------------------------------------------------------
@@ -384,7 +386,7 @@ def test_names_and_contents(tmp_path: Path) -> None:
 def test_a_name_without_a_rank(tmp_path: Path) -> None:
     write(tmp_path, layout=Layout(tp=2)).files[0].rename(tmp_path / "train_data/0.pt")
     (tmp_path / "train_data/0_1.pt").unlink()
-    problem = "no rank in its name: ranks may have overwritten each other"
+    problem = "no rank in the file name: ranks may have overwritten each other"
     assert said(tmp_path) == [(0, "train_data/0.pt", "warning", problem)]
 
 
@@ -412,7 +414,7 @@ def test_a_torn_trajectory(tmp_path: Path, text: str, torn: bool) -> None:
     path = tmp_path / "trajectory/0.jsonl"
     path.write_text(text)
     set_age(path, 3600)
-    assert said(tmp_path) == [(0, "trajectory/0.jsonl", "warning", "its last line is cut")] * torn
+    assert said(tmp_path) == [(0, "trajectory/0.jsonl", "warning", "last line truncated")] * torn
 
 
 def test_a_rollout_file_that_its_mirror_stands_in_for(tmp_path: Path) -> None:
@@ -436,7 +438,7 @@ def test_a_mirror_of_an_earlier_attempt(tmp_path: Path) -> None:
     mirror = tmp_path / "dashboard_columns/rollout_0.parquet"
     write(tmp_path / "earlier", 1)
     (tmp_path / "earlier/dashboard_columns/rollout_1.parquet").replace(mirror)
-    problem = "mirrors other samples than the rollout file holds"
+    problem = "mirrors different samples than the rollout file"
     assert said(tmp_path) == [(0, "dashboard_columns/rollout_0.parquet", "error", problem)]
 
 
@@ -447,7 +449,7 @@ def test_a_mirror_that_holds_other_values(tmp_path: Path, column: str) -> None:
     mirror = tmp_path / "dashboard_columns/rollout_0.parquet"
     changed = pl.when(pl.col("sample_index") == 2).then(pl.col(column).list.reverse()).otherwise(pl.col(column))
     pl.read_parquet(mirror).with_columns(changed).write_parquet(mirror)
-    problem = "holds other tokens, masks or log-probs than the rollout file in 1 of 4 samples"
+    problem = "tokens, masks or log-probs differ from the rollout file in 1 of 4 samples"
     assert said(tmp_path) == [(0, "dashboard_columns/rollout_0.parquet", "error", problem)]
 
 

@@ -144,9 +144,9 @@ def test_a_sample_whose_reading_raises_says_so(tmp_path: Path, monkeypatch: pyte
 
 
 SEVERAL = [
-    (lambda row: row[:, None].repeat(1, 8), "holds 8 values a token"),
-    (lambda row: [[value, 7] for value in row.tolist()], "holds 2 values a token"),
-    (lambda row: [(value, 7) for value in row.tolist()], "holds 2 values a token"),
+    (lambda row: row[:, None].repeat(1, 8), "holds 8 values per token"),
+    (lambda row: [[value, 7] for value in row.tolist()], "holds 2 values per token"),
+    (lambda row: [(value, 7) for value in row.tolist()], "holds 2 values per token"),
     (lambda row: {"big": row, "small": row}, "holds 2 series by name: big, small"),
 ]
 
@@ -176,9 +176,9 @@ def test_pairs_are_no_list_of_no_values(tmp_path: Path, key: str) -> None:
     write_step(tmp_path, 0, [sample(0), sample(1)], train=False, mirror=False)
     torch.save({"rollout_id": 0, "samples": batch}, tmp_path / "rollout_data" / "0.pt")
     document = documents(read(tmp_path))[1]
-    assert f"{key} holds 2 values a token" in document["notes"]
+    assert f"{key} holds 2 values per token" in document["notes"]
     if key == "rollout_log_probs":
-        assert document["fields"][key]["reason"] == f"{key} holds 2 values a token"
+        assert document["fields"][key]["reason"] == f"{key} holds 2 values per token"
 
 
 @pytest.mark.parametrize(("dumped", "said"), [("4", "response_length is '4'"), (None, "response_length is not dumped")])
@@ -186,7 +186,7 @@ def test_a_length_that_is_a_text_is_dumped(tmp_path: Path, dumped: object, said:
     write_step(tmp_path, 0, [sample(0)], train=False, mirror=False)
     torch.save({"rollout_id": 0, "samples": [{**sample(0), "response_length": dumped}]}, tmp_path / "rollout_data/0.pt")
     (document,) = documents(read(tmp_path))
-    assert any(note.startswith(said) and note.endswith("taken as 6") for note in document["notes"])
+    assert any(note.startswith(said) and note.endswith("6 is assumed") for note in document["notes"])
     assert document["response_length"] == 6
 
 

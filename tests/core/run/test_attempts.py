@@ -77,7 +77,7 @@ def test_health_says_which_and_the_newest_by_time_is_printed(tmp_path: Path) -> 
         write_step(tmp_path, step, [sample(at) for at in range(2)], age=90_000 - PACE * step)
     for step in range(2):
         write_step(tmp_path, step, [sample(at) for at in range(2)], age=3600 - PACE * step)
-    problem = "steps 2-4 are of an earlier attempt of the run: older than step 1, which was written last"
+    problem = "steps 2-4 belong to an earlier attempt of the run: older than step 1, which was written last"
     rows = [row for row in health(Run.open(tmp_path)) if row["problem"] == problem]
     assert [(row["step"], row["level"]) for row in rows] == [(None, "warning")]
     done = run(tmp_path, "--print", "samples", "--json")

@@ -42,7 +42,7 @@ def test_outliers_at_the_borders_of_chunks(tmp_path: Path) -> None:
     bad[[3, 29]] -= 8
     write_step(tmp_path, 0, batch, Layout(cp=2), truth={"log_probs": [bad]}, mirror=False)
     shown = view(tmp_path)
-    assert sorted(shown.worst(most=2).tolist()) == [13, 39]
+    assert sorted(shown.worst(limit=2).tolist()) == [13, 39]
     assert shown.borders[1] == [14, 27, 40]
     assert [shown.cp_rank(at) for at in (13, 14, 39, 40)] == [0, 1, 1, 0]
     assert shown.value("lp_diff", 13) == pytest.approx(-8, abs=1e-5)

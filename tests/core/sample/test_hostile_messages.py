@@ -156,8 +156,11 @@ def test_any_messages_are_read(changes: list[tuple[tuple[Any, ...], Any]]) -> No
     [
         ('{"sample_index": 0, "messages": [{"role": ]}', "line 1 of the trajectory file, where this sample's"),
         ('{"sample_index": 0, "messages": ' + "[" * 5000 + "]" * 5000 + "}", "line 1 of the trajectory file"),
-        ('{"sample_index": 0, "messages": {"role": "user"}}', "trajectory file can't be shown: not a list but dict"),
-        ('{"sample_index": 0, "messages": "hi"}', "not a list but str"),
+        (
+            '{"sample_index": 0, "messages": {"role": "user"}}',
+            "file can't be shown: of type dict, not a list",
+        ),
+        ('{"sample_index": 0, "messages": "hi"}', "of type str, not a list"),
         ('{"sample_index": 0, "messages": []}', "the trajectory file has no conversation of this sample"),
         (
             '{"sample_index": 1, "messages": [{"role": "user"}]}',
@@ -165,7 +168,7 @@ def test_any_messages_are_read(changes: list[tuple[tuple[Any, ...], Any]]) -> No
         ),
         (
             '{"sample_index": 0, "messages": [{"role": "user", "content": "hi"}, 3, "x"]}',
-            "2 of 3 entries are no messages and stand as they are",
+            "2 of 3 entries are not messages and are shown as dumped",
         ),
     ],
 )
@@ -180,7 +183,7 @@ def test_messages_in_the_metadata_that_are_no_list_are_told_of(tmp_path: Path) -
     write_step(tmp_path, 0, [sample(0, metadata={"messages": "hi"}), sample(1, metadata={"messages": []})])
     step = read(tmp_path)
     told, nothing = (read_conversation(step, one, None, None).note for one in step.samples)
-    assert told == f"{nothing}; the messages in the metadata can't be shown: not a list but str"
+    assert told == f"{nothing}; the messages in the metadata can't be shown: of type str, not a list"
 
 
 def test_an_occurrence_that_is_no_number_leaves_the_row_to_its_order(tmp_path: Path) -> None:
@@ -199,11 +202,11 @@ def test_times_of_no_shape_keep_the_others_in_their_place(tmp_path: Path) -> Non
     """One that can't be read must not move those of the later calls up."""
     good = {"t0": 10.0, "t1": 12.0}
     for wrong, told in (
-        ("junk", "its times are no dict but junk"),
-        (None, "its times are no dict but None"),
-        ({"t0": 3.0, "t1": "4"}, "its times are not from t0 to t1: 3.0 to 4"),
-        ({"t0": 3.0, "t1": 2.0}, "its times are not from t0 to t1: 3.0 to 2.0"),
-        ({"t0": 3.0, "t1": float("nan")}, "its times are not from t0 to t1: 3.0 to nan"),
+        ("junk", "times unreadable: junk, not a dict"),
+        (None, "times unreadable: None, not a dict"),
+        ({"t0": 3.0, "t1": "4"}, "times unreadable: t0 3.0, t1 4"),
+        ({"t0": 3.0, "t1": 2.0}, "times unreadable: t0 3.0, t1 2.0"),
+        ({"t0": 3.0, "t1": float("nan")}, "times unreadable: t0 3.0, t1 nan"),
         ({"turn": 2}, "weights v2"),
     ):
         one = sample(0, weight_versions=["1", "2", "3"], metadata={"lifecycle": [good, wrong, good]})

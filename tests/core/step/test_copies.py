@@ -70,7 +70,7 @@ def test_copies_that_differ_are_told_at_the_sample_and_in_health(
     assert path.name in notes[3][0] and name in notes[3][0]
     assert [note for note in view_sample(read(tmp_path), 3, None).notes if "contradict" in note] == notes[3]
     (row,) = [row for row in health(Run.open(tmp_path)) if row["level"] == "error"]
-    said = f"{name} of copies differ in 1 of 8 samples: {path.name} contradicts"
+    said = f"copies of {name} differ in 1 of 8 samples: {path.name} contradicts"
     assert str(row["problem"]).startswith(said)
 
 

@@ -71,7 +71,7 @@ def test_health_names_what_is_not_finite_and_what_stands_for_nothing(tmp_path: P
     ) in found
     assert (
         "warning",
-        "train_log_probs is no real value but a placeholder at 3 trained tokens of 2 samples: first in sample 0 at #6, "
+        "train_log_probs is a placeholder, not a value, at 3 trained tokens of 2 samples: first in sample 0 at #6, "
         "-9999",
     ) in found
     assert (
@@ -79,7 +79,7 @@ def test_health_names_what_is_not_finite_and_what_stands_for_nothing(tmp_path: P
         "train_log_probs is a log-prob above 0 at 1 trained token of 1 sample: first in sample 0 at #7, 0.5",
     ) in found
     assert ("error", "advantages is NaN at 4 trained tokens of 1 sample: first in sample 0 at #4") in found
-    assert any(level == "warning" and problem.startswith("advantages is no real value") for level, problem in found)
+    assert any(level == "warning" and problem.startswith("advantages is a placeholder") for level, problem in found)
     assert run(tmp_path, "--print", "health").returncode == 1
 
 

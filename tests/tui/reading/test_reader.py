@@ -162,7 +162,7 @@ def test_health_that_runs_out_of_memory_at_a_step_says_so_and_looks_at_the_other
         posted.reader.find_health()
         told = posted.until(lambda one: isinstance(one, HealthRows) and one.done)
     rows = [row for one in told if isinstance(one, HealthRows) for row in one.rows]
-    said = {(row["step"], row["file"]) for row in rows if row["problem"] == "not checked to the end: not enough memory"}
+    said = {(row["step"], row["file"]) for row in rows if row["problem"] == "check not completed: not enough memory"}
     assert said == {(0, None), (None, "dashboard")}
     assert [row["step"] for row in rows if str(row["file"]).endswith(".pt")] == [0, 1]
 

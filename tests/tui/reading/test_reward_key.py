@@ -74,7 +74,7 @@ def test_an_entry_that_no_reward_has_is_refused(
 def test_rewards_that_are_no_dicts_have_no_entries(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(at) for at in range(4)])
     done = run(tmp_path, "--print", "steps", "--reward-key", "score")
-    assert done.returncode == 2 and "the rewards are no dicts" in done.stderr
+    assert done.returncode == 2 and "the rewards are not dicts" in done.stderr
 
 
 def test_a_metric_that_was_never_logged_is_refused(shared: Path, tmp_path: Path) -> None:
