@@ -4,6 +4,7 @@ check: ## style, types and tests
 	ruff check .
 	ruff format --check .
 	mypy
+	lint-imports
 	pytest
 
 test:

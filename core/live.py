@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -19,7 +19,8 @@ from dumptui.core.errors import BeingWritten, DumpError, NoDump, unexpected
 from dumptui.core.formats.sample import OnRead
 from dumptui.core.run.polling import Folders
 from dumptui.core.run.run import Entry, Run, StepKey, list_names
-from dumptui.core.step.step import Step, load
+from dumptui.core.step.load import load
+from dumptui.core.step.step import Step
 from dumptui.core.telemetry.telemetry import Telemetry
 
 T = TypeVar("T")
@@ -133,8 +134,7 @@ class Follow:
                 self._remember_refused(key, [error])
                 raise self._of_its_age(key, error) from error
             self._remember_refused(key, [*step.broken, *([step.rollout_problem] if step.rollout_problem else [])])
-            step.broken = [self._of_its_age(key, error) for error in step.broken]
-            return step
+            return replace(step, broken=tuple(self._of_its_age(key, error) for error in step.broken))
 
     def newest(self) -> float:
         """The time of the newest file or record that a look found, in seconds since the epoch."""

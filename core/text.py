@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 ELLIPSIS = "…"
 
@@ -125,3 +125,22 @@ def centred(text: str, width: int, height: int) -> list[str]:
 def _middle(line: str, width: int) -> str:
     spare = width - cell_width(line)
     return " " * (spare // 2) + line + " " * (spare - spare // 2)
+
+
+MAX_LISTED_NAMES = 5
+
+
+def plural(number: object, noun: str) -> str:
+    """Return a number with its noun, such as "1 step" or "3 steps"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many more it has."""
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    return ", ".join(names[:MAX_LISTED_NAMES]) + more
+
+
+def sample_label(index: int | None, occurrence: int) -> str:
+    """Return a sample's index, "?" without one, and ".K" for the K-th occurrence of a repeated index."""
+    return f"{'?' if index is None else index}" + (f".{occurrence}" if occurrence else "")

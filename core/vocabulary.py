@@ -126,6 +126,17 @@ class Vocabulary:
         return token in self._normalized or in_vocabulary
 
 
+def tokenizer_problem(path: Path) -> str | None:
+    """Why a tokenizer can't be read; None of one that can, or is not there."""
+    try:
+        Vocabulary.load(path)
+    except NoTokenizer:
+        return None
+    except DumpError as error:
+        return error.problem
+    return None
+
+
 def whole_text(piece: bytes | str) -> str | None:
     """The text of a piece that is whole characters; None for one that may be a part of some."""
     try:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from dumptui.core.defect import Defect
 from dumptui.core.demo.write_demo import write_demo
-from dumptui.tui.terminal.defects import Defect, DefectApp
+from dumptui.tui.terminal.defects import DefectApp
 
 # On a shared machine a slow example is no fault; what lands is decided by the same examples every time.
 settings.register_profile("dumptui", deadline=None, derandomize=bool(os.environ.get("CI")))

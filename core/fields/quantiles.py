@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.arrays import Array
 
 
 class Quantiles:

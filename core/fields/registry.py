@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from dumptui.core.fields.ratio_limits import LARGEST_LOG_RATIO
 
 if TYPE_CHECKING:
-    from dumptui.core.parallel.context_parallel import Array
+    from dumptui.core.arrays import Array
 
 Scale: TypeAlias = Literal["log-prob", "ratio", "entropy", "number"]
 """How values compare: log-probs are at most 0, low ones stand out; ratios are compared by their logarithm."""

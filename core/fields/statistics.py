@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dumptui.core.arrays import Array, Ints
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.fields.torch_mean import torch_mean
-from dumptui.core.parallel.context_parallel import Array, Ints
 
 # A spread this small beside the mean is what float32 rounding makes of equal values.
 ROUNDING_RESIDUE = 1e-6

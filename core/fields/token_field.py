@@ -9,11 +9,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.fields.registry import FieldDefinition
-from dumptui.core.parallel.context_parallel import Array, Ints
 
 State: TypeAlias = Literal["ok", "partial", "unreadable", "not dumped"]
-Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

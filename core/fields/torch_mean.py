@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.arrays import Array
 
 _LANES = 8  # floats of an AVX2 register
 _ROWS = 4  # registers summed in parallel

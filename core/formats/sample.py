@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Ints
 from dumptui.core.errors import DumpError, NoDump
 from dumptui.core.formats.values import (
     Dumped,
@@ -26,8 +28,8 @@ from dumptui.core.formats.values import (
     type_name,
 )
 from dumptui.core.formats.weight_versions import Call, counters, read_calls, version_at
-from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.ptfile.file import OnRead, Placeholder, PtFile
+from dumptui.core.ptfile.tensor import most_values
 
 __all__ = [
     "OnRead",
@@ -42,6 +44,7 @@ __all__ = [
 
 # Of loss masks that hold more than 0 and 1, which say what is trained on and not how much.
 WEIGHTED_MASK = "loss_mask holds values other than 0 and 1: what is above 0 counts as 1"
+_SCALARS = frozenset((str, int, float, bool, type(None), dict))
 _SAMPLES_PER_CHECK = 32  # samples: 5 ms of long ones
 
 # What Sample.to_dict() is known to write and `Sample` names; any other key is kept in `Sample.extra`.
@@ -177,7 +180,8 @@ class Rollout:
 
 def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None = None) -> Rollout:
     """Read a whole rollout file. Raises DumpError, NoDump when it is whole but no rollout dump."""
-    root = PtFile(path, on_read=on_read).root
+    file = PtFile(path, on_read=on_read)
+    root = file.root
     notes = []
     if isinstance(root, Mapping):
         if "format_version" in root:
@@ -190,11 +194,31 @@ def read_rollout(path: Path, step: int, evaluation: bool, on_read: OnRead | None
     if not isinstance(found, (list, tuple)):
         raise NoDump(path, "not a rollout dump: it holds no list of samples")
     samples = []
-    for at, sample in enumerate(read_samples(found)):
+    for at, sample in enumerate(read_samples(bounded(found, path, file.size))):
         if on_read is not None and at % _SAMPLES_PER_CHECK == 0:
             on_read(1, 1)  # all of the file is read: only to be left
         samples.append(sample)
     return Rollout(path, step, evaluation, tuple(samples), metadata, tuple(notes))
+
+
+def bounded(dumped: Iterable[object], path: str | PathLike[str], size: int) -> Iterable[object]:
+    """Samples of files of `size` bytes, counted before arrays are made of them. Raises DumpError for too many values,
+    which are those of lists and tensors that samples share.
+    """
+    left = most_values(size)
+    for one in dumped:
+        left -= sum(map(length_of, one.values())) if isinstance(one, Mapping) else 0
+        if left < 0:
+            raise DumpError(path, "its samples share lists: together they claim more values than it can hold")
+        yield one
+
+
+def length_of(value: object) -> int:
+    if type(value) in _SCALARS:
+        return 0
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    return value.size if isinstance(value, (Dumped, np.ndarray)) else 0
 
 
 def read_samples(dumped: Iterable[object]) -> Iterable[Sample]:
@@ -212,11 +236,14 @@ def read_or_note(fields: Mapping[str, Any], position: int, index: int | None, oc
     """A sample; where a value of it can't be read at all, one without values that says why."""
     try:
         return read_sample(fields, position, index, occurrence)
-    except DumpError:
-        raise
+    except DumpError as error:
+        if isinstance(error.__cause__, OSError) or error.problem.startswith("changed "):
+            raise  # of the whole file, which may be another by now
+        problem = error.problem
     except Exception as error:  # whatever an odd value provokes costs its own sample
-        empty = read_sample({"response_length": 0}, position, index, occurrence)
-        return replace(empty, notes=(f"can't be read: {type_name(error)}: {preview(str(error))}",))
+        problem = f"{type_name(error)}: {preview(str(error))}"
+    empty = read_sample({"response_length": 0}, position, index, occurrence)
+    return replace(empty, notes=(f"can't be read: {problem}",))
 
 
 def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occurrence: int) -> Sample:
@@ -265,8 +292,8 @@ def read_sample(fields: Mapping[str, Any], position: int, index: int | None, occ
 
 
 def is_weighted(mask: Array) -> bool:
-    if mask.dtype.kind in "iu" and mask.flags.c_contiguous:
-        return bool(mask.view(f"u{mask.itemsize}").max(initial=0) > 1)
+    if mask.dtype.kind in "iu":
+        return bool(np.bitwise_or.reduce(mask) >> 1)
     return bool(np.count_nonzero(mask == 0) + np.count_nonzero(mask == 1) < len(mask))
 
 

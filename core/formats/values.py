@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Ints
 from dumptui.core.formats.media import bytes_name
-from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import Placeholder, Tensor
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -12,7 +11,6 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.types import Record
 
 Level: TypeAlias = Literal["error", "warning", "info"]
-MAX_NAMES = 5  # names that are told one by one
 
 
 class Finding(NamedTuple):
@@ -37,15 +35,6 @@ def record_of(root: Path, finding: Finding) -> Record:
 def printable(text: str) -> str:
     """A file name need not be text: bytes of it that are none become replacement marks."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
-
-
-def some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def size_of(size: float) -> str:

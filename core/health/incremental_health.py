@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dumptui.core.health.finding import record_of
-from dumptui.core.health.run_health import StepRow, listed, new_rows, step_rows, stream_problems
-from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Entry, Run, StepFiles, StepKey
+from dumptui.core.health.run_health import StepRow, listing_findings, new_rows, step_rows, stream_problems
+from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepFiles, StepKey
 from dumptui.core.step.ranks import Ranks, missing_ranks
 from dumptui.core.types import Record
 
@@ -22,9 +22,8 @@ TIME_SHARE = 20  # telemetry is read whole to find what is wrong with it: at mos
 
 
 class Checked(NamedTuple):
-    """What was found of a step, and of what; `until` is when it has to be looked at again though nothing changed."""
+    """What was found of a step with the ranks that it was `missing`; `until` is when it has to be looked at again."""
 
-    entries: tuple[Entry, ...]
     missing: Ranks
     rows: list[StepRow]
     until: float
@@ -47,7 +46,7 @@ class Checkup:
         self._streams_due = -math.inf
 
     def forget(self, keys: Iterable[StepKey], streams: bool) -> None:
-        """Files of these steps changed or can be read now, or telemetry came: to be looked at with the next parts."""
+        """Files of these steps changed or can be read now, or telemetry came: the next parts look at them again."""
         self._forgotten.update(keys)
         self._streams_changed |= streams
 
@@ -79,8 +78,7 @@ class Checkup:
 
     def _is_stale(self, files: StepFiles, now: float) -> bool:
         checked = self._steps[files.key]
-        other = (checked.entries, checked.missing) != (tuple(files.entries()), self._missing_of(files))
-        return other or now >= checked.until
+        return now >= checked.until or checked.missing != self._missing_of(files)
 
     def _missing_of(self, files: StepFiles) -> Ranks:
         return self._missing.get(files.key, frozenset())
@@ -88,7 +86,7 @@ class Checkup:
     # The parts ------------------------------------------------------------------------------------------------------
 
     def _look_at_listing(self, run: Run) -> list[Record]:
-        self._listed = [record_of(self._root, finding) for finding in listed(run, self._missing)]
+        self._listed = [record_of(self._root, finding) for finding in listing_findings(run, self._missing)]
         return self._listed
 
     def _look_at_step(self, files: StepFiles, seen: set[str]) -> list[Record]:
@@ -96,9 +94,7 @@ class Checkup:
         rows = step_rows(self._root, files, self._missing_of(files), self._pause)
         # Of a file that is older by then, more is said: a line that is cut, or a shard that is missing for good.
         waits = files.trajectory is not None or any(not once for _, once in rows)
-        checked = Checked(
-            tuple(files.entries()), self._missing_of(files), rows, until(files, began) if waits else math.inf
-        )
+        checked = Checked(self._missing_of(files), rows, until(files, began) if waits else math.inf)
         self._steps[files.key] = checked
         self._due = min(self._due, checked.until)
         return new_rows(rows, seen)

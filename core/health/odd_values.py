@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools
 from dumptui.core.fields.registry import scale_of
-from dumptui.core.fields.token_field import Bools, TokenField
-from dumptui.core.health.finding import Level, count
-from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.fields.token_field import TokenField
+from dumptui.core.health.finding import Level
 from dumptui.core.step.step import Step
+from dumptui.core.text import plural, sample_label
 
 LEAST_LOG_PROB = -1000.0
 """Nothing that was sampled is so improbable: what is below stands for "none"."""
@@ -64,7 +65,7 @@ class OddValues:
         owners = np.searchsorted(flat.offsets, at, "right") - 1
         sample = self._step.samples[int(flat.positions[owners[0]])]
         position = int(at[0] - flat.offsets[owners[0]]) + sample.prompt_length
-        label = ("?" if sample.index is None else str(sample.index)) + f".{sample.occurrence}" * bool(sample.occurrence)
+        label = sample_label(sample.index, sample.occurrence)
         found = Seen(len(at), len(set(owners.tolist())), label, position, float(flat.values[at[0]]))
         before = self._seen.setdefault((flat.name, kind), found)
         if before is not found:
@@ -74,7 +75,7 @@ class OddValues:
         for (name, kind), seen in self._seen.items():
             level, words = ODD_KINDS[kind]
             value = "" if kind == "nan" else f", {seen.value:.6g}"
-            tokens = f"{count(seen.tokens, 'trained token')} of {count(seen.samples, 'sample')}"
+            tokens = f"{plural(seen.tokens, 'trained token')} of {plural(seen.samples, 'sample')}"
             first = f"first in sample {seen.sample} at #{seen.position}{value}"
             yield level, f"{name} is {words} at {tokens}: {first}"
 

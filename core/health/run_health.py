@@ -8,14 +8,17 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
-from dumptui.core.errors import unexpected
-from dumptui.core.health.finding import Finding, record_of, size_of, some
+from dumptui.core.errors import DumpError, unexpected
+from dumptui.core.health.finding import Finding, record_of, size_of
 from dumptui.core.health.step_health import read
-from dumptui.core.run.run import Run, StepFiles, StepKey, is_young
+from dumptui.core.process.isolated_reader import apart
+from dumptui.core.run.run import Run, StepFiles, StepKey, is_young, tokenizer_of
 from dumptui.core.step.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.tables.steps import EARLIER_ATTEMPT
 from dumptui.core.telemetry.telemetry import Telemetry
+from dumptui.core.text import listed
 from dumptui.core.types import Record
+from dumptui.core.vocabulary import tokenizer_problem
 
 StepRow: TypeAlias = tuple[Record, frozenset[str]]
 """A row of a step, and by which name it is told of a run only once, if it is."""
@@ -31,7 +34,7 @@ def health(run: Run) -> Iterator[Record]:
     `file` is relative to the run folder; `step` is None for what concerns the whole run.
     """
     missing = missing_ranks(run)
-    yield from (record_of(run.root, finding) for finding in listed(run, missing))
+    yield from (record_of(run.root, finding) for finding in listing_findings(run, missing))
     seen: set[str] = set()
     for files in run.steps.values():
         found = step_rows(run.root, files, missing.get(files.key, frozenset()), lambda: None)
@@ -63,11 +66,18 @@ def new_rows(found: Iterable[StepRow], seen: set[str]) -> list[Record]:
 
 
 def stream_problems(root: Path) -> list[Record]:
-    """A row for each telemetry file that is torn or can't be read: told, but no fault of the dumps."""
+    """Return a row for each truncated or unreadable telemetry file or tokenizer, which is no fault of the dumps."""
     try:
         problems = Telemetry(root).problems(everything=True)
     except Exception as error:
         problems = [(root / "dashboard", f"not checked to the end: {unexpected(error)}")]
+    tokenizer = tokenizer_of(root)
+    try:
+        problem = apart(tokenizer_problem, tokenizer)  # a large one would keep other threads waiting for 0.2 s
+    except DumpError as error:
+        problem = error.problem
+    if problem is not None:
+        problems.append((tokenizer, problem))
     return [record_of(root, Finding("warning", problem, None, path)) for path, problem in problems]
 
 
@@ -79,7 +89,7 @@ def exit_code(rows: Iterable[Record]) -> int:
 # What the listing tells ----------------------------------------------------------------------------------------------
 
 
-def listed(run: Run, missing: dict[StepKey, Ranks]) -> Iterator[Finding]:
+def listing_findings(run: Run, missing: dict[StepKey, Ranks]) -> Iterator[Finding]:
     yield from (Finding("error", error.problem, file=Path(error.path)) for error in run.problems)
     yield from _other_files(run)
     steps = list(run.steps.values())
@@ -96,7 +106,7 @@ def _other_files(run: Run) -> Iterator[Finding]:
     for folder, paths in groupby(run.strays, key=lambda path: path.parent):
         names = [path.name for path in paths]
         files = "1 file with a foreign name is" if len(names) == 1 else f"{len(names)} files with foreign names are"
-        yield Finding("info", f"{files} ignored: {some(names)}", file=folder)
+        yield Finding("info", f"{files} ignored: {listed(names)}", file=folder)
     for path in run.leftovers:
         yield Finding("info", "left over: what an earlier attempt of the run had written", file=path)
 

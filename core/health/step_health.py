@@ -10,22 +10,26 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from dumptui.core.arrays import Ints
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.fields.registry import definition
 from dumptui.core.fields.token_field import TokenField
-from dumptui.core.formats.miles.parquet_mirror import mirror_index
-from dumptui.core.formats.sample import WEIGHTED_MASK
+from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
+from dumptui.core.formats.sample import WEIGHTED_MASK, Sample
 from dumptui.core.formats.values import is_other_shape
-from dumptui.core.health.finding import Finding, Level, count
+from dumptui.core.health.finding import Finding, Level
 from dumptui.core.health.odd_values import OddValues
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.snapshot import open_file
 from dumptui.core.run.run import StepFiles, StepKey, is_young
 from dumptui.core.step.copies import Contradiction, contradictions
 from dumptui.core.step.field_survey import parts
+from dumptui.core.step.load import load, read_shards
 from dumptui.core.step.ranks import Ranks, describe_layout, in_words, ranks_of
 from dumptui.core.step.schedule import lost_rollouts
-from dumptui.core.step.step import Step, load, read_shards
+from dumptui.core.step.step import Step
+from dumptui.core.text import plural
 
 
 def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], object]) -> Iterator[Finding]:
@@ -68,7 +72,12 @@ def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
     if mirror is None or step.rollout.path == mirror.path:
         return
     try:
-        mirrored = mirror_index(mirror.path)
+        mirrored = list(mirror_index(mirror.path))
+        if mirrored != [(sample.index, sample.response_length, sample.total_length) for sample in step.samples]:
+            yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
+            return
+        pairs = zip(step.samples, read_mirror(mirror.path), strict=True)
+        other = sum(not _same_lists(sample, copy) for sample, copy in pairs)
     except DumpError as error:
         if isinstance(error, NotHere):
             if error.problem in seen:  # what is lacking is so for all steps
@@ -76,8 +85,22 @@ def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
             seen.add(error.problem)
         yield _unreadable(step.files.key, error)
         return
-    if mirrored != [(one.index, one.response_length, one.total_length) for one in step.samples]:
-        yield Finding("error", "mirrors other samples than the rollout file holds", step.files.key, mirror.path)
+    if other:
+        extent = f"{other} of {plural(len(step.samples), 'sample')}"
+        problem = f"holds other tokens, masks or log-probs than the rollout file in {extent}"
+        yield Finding("error", problem, step.files.key, mirror.path)
+
+
+def _same_lists(sample: Sample, copy: Sample) -> bool:
+    pairs = (
+        (sample.tokens, copy.tokens),
+        (sample.loss_mask, copy.loss_mask),
+        (sample.rollout_log_probs, copy.rollout_log_probs),
+    )
+    return all(
+        mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs, equal_nan=True))
+        for mine, theirs in pairs
+    )
 
 
 def _torn(files: StepFiles) -> Iterator[Finding]:
@@ -105,8 +128,8 @@ def _contents(step: Step) -> Iterator[Finding]:
     for shard in step.shards:
         if shard.path.stem.isdecimal() and "format_version" not in shard.file.root:
             yield Finding("warning", "no rank in its name: ranks may have overwritten each other", key, shard.path)
-    if step.orphans:
-        yield Finding("error", f"{count(len(step.orphans), 'train row')} without a sample: {step.orphans[0]}", key)
+    if orphans := step.alignment.orphans:
+        yield Finding("error", f"{plural(len(orphans), 'train row')} without a sample: {orphans[0]}", key)
     yield from _sample_notes(step)
     yield from _rewards(step)
 
@@ -114,16 +137,16 @@ def _contents(step: Step) -> Iterator[Finding]:
 def _sample_notes(step: Step) -> Iterator[Finding]:
     told = Counter(note for sample in step.samples for note in sample.notes if note not in step.rollout.notes)
     for note, number in told.items():
-        yield Finding("warning", f"{count(number, 'sample')}: {note}", step.files.key, step.rollout.path)
+        yield Finding("warning", f"{plural(number, 'sample')}: {note}", step.files.key, step.rollout.path)
 
 
 def _rewards(step: Step) -> Iterator[Finding]:
-    columns = {"reward": [one.reward for one in step.samples], "raw_reward": step.raw_rewards or []}
+    columns = {"reward": [one.reward for one in step.samples], "raw_reward": step.alignment.raw_rewards or []}
     for name, rewards in columns.items():
         parts = [list(reward.values()) if isinstance(reward, Mapping) else [reward] for reward in rewards]
         odd = sum(any(isinstance(one, float) and not math.isfinite(one) for one in each) for each in parts)
         if odd:
-            yield Finding("error", f"{name} is NaN or infinite in {count(odd, 'sample')}", step.files.key)
+            yield Finding("error", f"{name} is NaN or infinite in {plural(odd, 'sample')}", step.files.key)
 
 
 def _coverage(step: Step, missing: Ranks) -> Iterator[Finding]:
@@ -143,8 +166,8 @@ def _lost(step: Step, missing: Ranks) -> list[str]:
     """Why samples may lack their train row, other than that they were not trained on."""
     states = Counter(error.state for error in step.broken)
     shards = Counter({"missing": len(missing)}) + states
-    lost = [f"{count(number, 'shard')} {what}" for what, number in shards.items()]
-    return lost + ([f"{count(len(step.orphans), 'row')} of other samples"] if step.orphans else [])
+    lost = [f"{plural(number, 'shard')} {what}" for what, number in shards.items()]
+    return lost + ([f"{plural(len(step.alignment.orphans), 'row')} of other samples"] if step.alignment.orphans else [])
 
 
 def _unless_young(step: Step, level: Level) -> Level:
@@ -168,7 +191,7 @@ def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator
     levels: dict[str, Level] = {"partial": "warning" if reported else _unless_young(step, "error"), "odd": "warning"}
     for same, fields in counts.items():
         level: Level = "info" if is_other_shape(first[same]) else levels.get(same[0], "error")
-        extent = f"{same[0]} in {max(fields.values())} of {count(len(step.samples), 'sample')}"
+        extent = f"{same[0]} in {max(fields.values())} of {plural(len(step.samples), 'sample')}"
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
     yield from (Finding(level, problem, step.files.key) for level, problem in odd.findings())
 
@@ -182,7 +205,7 @@ def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
     for name, found in samples.items():
         first = next(iter(found.values()))
         where = f"{first.other} contradicts {first.shown}, whose values are shown"
-        problem = f"{name} of copies differ in {len(found)} of {count(len(step.samples), 'sample')}: {where}"
+        problem = f"{name} of copies differ in {len(found)} of {plural(len(step.samples), 'sample')}: {where}"
         yield Finding("error", problem, step.files.key)
 
 

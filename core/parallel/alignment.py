@@ -1,91 +1,183 @@
-"""Which place in the trainer's response each token of a rollout response has: nearly always its own.
-
-The trainer may expand media: one token of the rollout file then stands for a run of the same token. Whatever else
-differs between the two makes them other sequences.
-"""
+"""The alignment of a step's train rows with its samples."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from dumptui.core.fields.token_field import Bools
-from dumptui.core.parallel.context_parallel import Array, Ints
+from dumptui.core.arrays import Bools, Ints
+from dumptui.core.fields.token_field import TokenField, empty
+from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.formats.sample import Sample
+from dumptui.core.parallel.layout_inference import resolve
+from dumptui.core.parallel.row_evidence import Evidence, RowVerdict
+from dumptui.core.parallel.row_matching import Matcher, Refusal, raw_rewards
+from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup, group_shards
+from dumptui.core.parallel.slicing import SlicingRule, find_slicing_rule
 
-# A response of so many tokens tells a sample by itself: its prompt may be rewritten around media.
-TELLING_TOKENS = 8
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """The train row of a sample. `tied` if another sample fitted as well, so that order decided."""
+
+    group: ShardGroup
+    row: int
+    tied: bool = False
 
 
-class Alignment(NamedTuple):
-    """`at` has the place of each token of a rollout response in the trainer's, where a run begins for one that stands
-    for it. `own` is False for these: none of the values of a run is theirs.
+class GroupRows(NamedTuple):
+    """The samples of one shard group among those that were asked for: their indices among these, and their rows."""
+
+    group: ShardGroup
+    indices: Ints
+    rows: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Which train row is which sample of a step, and how the slices of the rows lie; built once and never changed.
+
+    `rows` has the train row of each sample, `orphans` says which rows have no sample and why, `refused` has the samples
+    whose own row was refused. `raw_rewards` is by position, None where it can't be placed.
+
+    Any thread may ask. The verdicts on the files and the slicing rules are worked out when they are first asked for:
+    they read the engine's log-probs of every copy, and many steps are only listed. One lock guards them, and nothing
+    else of a step is filled later.
     """
 
-    at: Ints
-    own: Bools
+    samples: tuple[Sample, ...]
+    groups: tuple[ShardGroup, ...]
+    rows: tuple[Row | None, ...]
+    orphans: tuple[str, ...]
+    refused: Mapping[int, Refusal]
+    raw_rewards: tuple[object, ...] | None
+    _evidence: Evidence
+    _slicing_rules: dict[str, SlicingRule] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock)
+
+    def empty_field(self, name: str, positions: Ints, dtype: npt.DTypeLike = np.float32) -> TokenField:
+        """Return a field of the samples at `positions`, one value a response token, nothing known yet."""
+        return empty(name, positions, self._response_lengths[positions], dtype)
+
+    @cached_property
+    def _response_lengths(self) -> Ints:
+        return np.array([sample.response_length for sample in self.samples], np.int64)
+
+    # Rows ----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def trained(self) -> int:
+        """The number of samples with a train row."""
+        return sum(row is not None for row in self.rows)
+
+    def of_samples(self, positions: Ints) -> list[GroupRows]:
+        """Return the rows of the samples at `positions`, by shard group; without those that have no row."""
+        numbers, rows = (column[positions] for column in self._places)
+        each = ((group, np.flatnonzero(numbers == number)) for number, group in enumerate(self.groups))
+        return [GroupRows(group, indices, rows[indices]) for group, indices in each if len(indices)]
+
+    def without_row(self, positions: Ints) -> list[int]:
+        """Return the indices of the `positions` that have no train row."""
+        indices: list[int] = np.flatnonzero(self._places[0][positions] < 0).tolist()
+        return indices
+
+    def refusal(self, position: int) -> Refusal:
+        """Return the state of the train data of a sample without a train row, and the reason."""
+        refusal = self.refused.get(position)
+        return Refusal(refusal.state, f"no train row: {refusal.reason}") if refusal else NO_ROW
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        """The number of the shard group of each sample and its row there; -1 without one."""
+        number = {id(group): number for number, group in enumerate(self.groups)}
+        places = [(-1, -1) if row is None else (number[id(row.group)], row.row) for row in self.rows]
+        numbers, rows = np.array(places, np.int64).reshape(-1, 2).T
+        return numbers, rows
+
+    # Slices --------------------------------------------------------------------------------------------------------
+
+    def slicing_rule(self, column: str) -> SlicingRule:
+        """Return the rule by which a column of the train files was cut."""
+        with self._lock:
+            if column not in self._slicing_rules:
+                self._slicing_rules[column] = find_slicing_rule(self.groups, column)
+            return self._slicing_rules[column]
+
+    def engine_rule(self, group: ShardGroup) -> str | None:
+        """Return the rule by which the engine's log-probs of a shard group were cut; None if no rule fits."""
+        return "full" if group.cp_size == 1 else self.slicing_rule(ENGINE_COLUMN).first
+
+    # Verdicts ------------------------------------------------------------------------------------------------------
+
+    def verdict(self, group: ShardGroup, shard: Shard) -> RowVerdict:
+        """Return what the tokens and the engine's log-probs of a file say about its rows."""
+        with self._lock:
+            return self._evidence.judge(group, shard, self.engine_rule(group))
+
+    def same_tokens(self, shard: Shard, row: int, position: int) -> bool | None:
+        """Whether a row holds the tokens of a sample; None if that is not known."""
+        with self._lock:
+            return self._evidence.same_tokens(shard, row, position)
+
+    def moved(self, group: ShardGroup) -> Bools:
+        """Return, by row, whether a slice of the engine's log-probs holds other values than the rollout file there."""
+        moved = np.zeros(group.first.rows, bool)
+        for verdict in self._engine_verdicts(group):
+            moved |= verdict.moved
+        return moved
+
+    def identical(self, group: ShardGroup) -> Bools:
+        """Return, by row, whether all slices of the engine's log-probs are the rollout file's, bit by bit."""
+        identical = np.ones(group.first.rows, bool)
+        for verdict in self._engine_verdicts(group):
+            identical &= verdict.identical
+        return identical
+
+    @cached_property
+    def contradicted(self) -> bool:
+        """Whether the engine's log-probs contradict where sliced rows were put: one row is enough for all."""
+        moved = {id(group): self.moved(group) for group in self.groups if group.cp_size > 1}
+        sliced = (row for row in self.rows if row is not None and id(row.group) in moved and not row.tied)
+        return any(moved[id(row.group)][row.row] for row in sliced)
+
+    def _engine_verdicts(self, group: ShardGroup) -> list[RowVerdict]:
+        """Return the verdicts on the engine's log-probs, one per cp rank; none if slices can't be placed."""
+        if group.problem is not None:
+            return []
+        first: dict[int, Shard] = {}
+        for shard, cp_rank in group.holders(ENGINE_COLUMN):
+            first.setdefault(cp_rank, shard)
+        return [self.verdict(group, shard) for shard in first.values()]
 
 
-def align(
-    train: Array, train_response: int, tokens: Array, response: int, mask: Array | None, media: bool
-) -> Alignment | None:
-    """None for sequences that differ in more than expanded media. `mask` is the trainer's loss mask, `media` whether
-    the sample is known to hold some.
+NO_ROW = Refusal("not dumped", "no train row")
+
+
+def align_rows(samples: tuple[Sample, ...], shards: Sequence[Shard], *, with_rewards: bool = True) -> Alignment:
+    """Group the files of a step, match their rows to the samples and work out the layout.
+
+    Without `with_rewards` raw rewards are not placed: the samples are in no order that the train files know.
     """
-    prompt, written = tokens[: len(tokens) - response], tokens[len(tokens) - response :]
-    train_prompt, train_written = train[: len(train) - train_response], train[len(train) - train_response :]
-    untrained = None if mask is None or len(mask) != train_response else mask == 0
-    found = align_part(train_written, written, untrained, media)
-    if found is None or np.array_equal(train_prompt, prompt):
-        return found
-    if media and train_response == response >= TELLING_TOKENS and len(train_prompt) > len(prompt):
-        return found
-    return found if align_part(train_prompt, prompt, np.ones(len(train_prompt), bool), media) else None
-
-
-def align_part(train: Array, tokens: Array, untrained: Bools | None, media: bool) -> Alignment | None:
-    """Run by run: a longer one of the trainer's is of media where the sample has some, or where it is not trained on.
-
-    Negative ids are of media too, which no text has: they may be missing in the rollout file.
-    """
-    if len(train) == len(tokens):
-        same = np.array_equal(train, tokens)
-        return Alignment(np.arange(len(tokens)), np.ones(len(tokens), bool)) if same else None
-    if len(train) < len(tokens):
-        return None
-    text, train_text = np.flatnonzero(tokens >= 0), np.flatnonzero(train >= 0)
-    starts, train_starts = run_starts(tokens[text]), run_starts(train[train_text])
-    if not np.array_equal(tokens[text[starts]], train[train_text[train_starts]]):
-        return None
-    lengths, train_lengths = np.diff(starts, append=len(text)), np.diff(train_starts, append=len(train_text))
-    grown = train_lengths > lengths
-    if (train_lengths < lengths).any() or not (media or all_untrained(grown, train_lengths, train_text, untrained)):
-        return None
-    run = np.repeat(np.arange(len(starts)), lengths)
-    at, own = np.zeros(len(tokens), np.int64), np.zeros(len(tokens), bool)
-    at[text] = train_text[train_starts[run] + np.arange(len(text)) - starts[run]]
-    own[text] = ~grown[run]
-    return Alignment(behind(at, text, len(train)), own)
-
-
-def run_starts(tokens: Array) -> Ints:
-    return np.flatnonzero(np.diff(tokens, prepend=tokens[:1] - 1))
-
-
-def all_untrained(grown: Bools, lengths: Ints, places: Ints, untrained: Bools | None) -> bool:
-    """Whether no token of the runs that grew is trained on: the model wrote none of them."""
-    if not grown.any():
-        return True
-    return untrained is not None and bool(untrained[places[np.repeat(grown, lengths)]].all())
-
-
-def behind(at: Ints, text: Ints, length: int) -> Ints:
-    """A token of negative id is where the text before it ends."""
-    if len(text) < len(at):
-        before = np.full(len(at), -1)
-        before[text] = at[text]
-        before = np.maximum.accumulate(before)
-        media = np.ones(len(at), bool)
-        media[text] = False
-        at[media] = np.minimum(before[media] + 1, length - 1)
-    return at
+    evidence = Evidence(samples)
+    matcher = Matcher(samples, evidence)
+    matched = [matcher.match(number, group) for number, group in enumerate(group_shards(shards))]
+    groups = tuple(resolve(matched, evidence))
+    rows = tuple(
+        None if match is None else Row(groups[match.number], match.row, match.tied) for match in matcher.matches
+    )
+    trained = [position for position, row in enumerate(rows) if row is not None]
+    return Alignment(
+        samples=samples,
+        groups=groups,
+        rows=rows,
+        orphans=tuple(matcher.orphans),
+        refused=matcher.refused,
+        raw_rewards=raw_rewards(groups, samples, trained) if with_rewards else None,
+        _evidence=evidence,
+    )

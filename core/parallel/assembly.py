@@ -1,33 +1,88 @@
-"""Putting a per-token column of a data-parallel shard together: which slice of which file goes where, copies as
-fallback.
-"""
+"""Assembly of a per-token column from the slices of its files, copies as fallback."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import Bools, State, TokenField, blank
+from dumptui.core.fields.token_field import State, TokenField, blank
 from dumptui.core.formats.miles.train_file import ODD_WIDTH, Shard
 from dumptui.core.formats.values import Dumped, other_shape
-from dumptui.core.parallel.context_parallel import Array, Ints, put
-from dumptui.core.parallel.row_evidence import Evidence
-from dumptui.core.parallel.shard_group import ShardGroup, SlicingRule
+from dumptui.core.parallel.alignment import Alignment, GroupRows
+from dumptui.core.parallel.context_parallel import put
+from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.ptfile.file import read_all
+
+ORDER_CONTRADICTED = "order contradicted by the rollout file"
+
+
+def fill_column(alignment: Alignment, column: str, out: TokenField, pause: Callable[[], object]) -> None:
+    """Write a column of the train files to the samples of `out`, with the state of each.
+
+    `pause` is called before each shard group.
+    """
+    for part in alignment.of_samples(out.positions):
+        pause()
+        place(alignment, part, column, out)
+        if part.group.cp_size > 1:
+            contradicted = alignment.contradicted | alignment.moved(part.group)[part.rows]
+            out.distrust(part.indices[contradicted], ORDER_CONTRADICTED)
+    for index in alignment.without_row(out.positions):
+        out.states[index], out.reasons[index] = alignment.refusal(int(out.positions[index]))
+
+
+def place(alignment: Alignment, part: GroupRows, column: str, out: TokenField) -> None:
+    """Write a column of one shard group to its samples."""
+    group, indices, rows = part
+    rule = alignment.slicing_rule(column)
+    problem = group.problem or (rule.problem if group.cp_size > 1 else None)
+    if not any(column in shard.per_token for shard in group.shards):
+        problem = malformed(group, column)
+        if problem is None:
+            return
+    if problem is not None:
+        for index, row in zip(indices.tolist(), rows.tolist(), strict=True):
+            out.fail(index, odd_row(group, column, row) or problem)
+        return
+    first, *others = rule.rules if group.cp_size > 1 else ("full",)
+    ColumnAssembler(alignment, group, column, first).fill(indices, rows, out)
+    for other in others:
+        by_other = blank(out)
+        ColumnAssembler(alignment, group, column, other).fill(indices, rows, by_other)
+        for index in indices.tolist():
+            if not out.keep_common(by_other, index):
+                out.fail(index, f"the {first} and the {other} rule both fit its widths, with different values")
+
+
+def malformed(group: ShardGroup, column: str) -> str | None:
+    """Return why a column that no file holds per token is not shown; None if no file holds it at all."""
+    file = next((shard.path.name for shard in group.shards if column in shard.malformed), None)
+    return None if file is None else f"{column} of {file} is not a list of floats for each row"
+
+
+def odd_row(group: ShardGroup, column: str, row: int) -> str | None:
+    """Return what a row holds in place of one value a token, if that is several values."""
+    response = int(group.first.responses[row])
+    columns = ((shard, shard.columns[column]) for shard in group.shards if column in shard.columns)
+    values = (entries if shard.entries(column) is None else shard.value(column, row) for shard, entries in columns)
+    shape = next((shape for value in values if (shape := other_shape(value, response))), None)
+    return None if shape is None else f"{column} {shape}"
 
 
 @dataclass(slots=True)
-class Slot:
-    """The slice of one row that one cp rank holds: its sample in the output, its two places among the row's
-    `response` tokens, its copies.
+class Slice:
+    """The part of one row that one cp rank holds.
+
+    `index` is the sample's in the output; `first` and `second` are the intervals of the slice among the `response`
+    tokens of the row; `copies` are the files that hold it, with its values.
     """
 
-    column: Column
-    at: int
+    index: int
     row: int
     response: int
     first: slice
@@ -35,210 +90,161 @@ class Slot:
     copies: list[tuple[Shard, Dumped]]
 
 
-class Column:
-    """One column of one data-parallel shard, cut by `rule`.
+class ColumnAssembler:
+    """Puts one column of one data-parallel shard together, which was cut by `rule`."""
 
-    `engine_rule` is how the engine's log-probs were cut, which tell whose a row is.
-    """
-
-    def __init__(self, peers: ShardGroup, name: str, rule: str, evidence: Evidence, engine_rule: str | None) -> None:
-        self.peers, self.name, self.rule = peers, name, rule
-        self.evidence, self.engine_rule = evidence, engine_rule
+    def __init__(self, alignment: Alignment, group: ShardGroup, name: str, rule: str) -> None:
+        self.alignment, self.group, self.name, self.rule = alignment, group, name, rule
         self.holders = [
-            (shard, 0 if rule == "full" else rank, shard.widths(name))
-            for shard, rank in peers.placed()
-            if name in shard.per_token
+            (shard, 0 if rule == "full" else rank, shard.widths(name)) for shard, rank in group.holders(name)
         ]
-        ranks = range(1 if rule == "full" else peers.cp_size)
-        self.spans = [peers.spans(rule, peers.cp_size, rank) for rank in ranks]
+        ranks = range(1 if rule == "full" else group.cp_size)
+        self.spans = [group.spans(rule, group.cp_size, rank) for rank in ranks]
 
-    def first_holder(self, rank: int) -> tuple[Shard, Ints] | None:
-        """The first file of a cp rank that has the column, and how many values each of its rows holds."""
-        found = ((shard, widths) for shard, cp_rank, widths in self.holders if cp_rank == rank)
-        return next(found, None)
+    def fill(self, indices: Ints, rows: Ints, out: TokenField) -> None:
+        """Write `rows` to the samples at `indices` of `out`."""
+        plain = self._plain(rows) & (out.lengths[indices] == self.group.first.responses[rows])
+        if not self._fill_plain(indices[plain], rows[plain], out):
+            plain[:] = False
+        slices: list[Slice] = []
+        for index, row in zip(indices[~plain].tolist(), rows[~plain].tolist(), strict=True):
+            parts, out.states[index], out.reasons[index] = self._slices(index, row)
+            slices += parts
+        self._fill_slices(slices, out)
 
-    def plain(self, rows: Ints) -> Bools:
-        """Which rows have every slice in the first file of its rank, as wide as the rule gives: nearly all."""
-        given = [held.width[rows] for held in self.spans]
-        fine: Bools = sum(given[1:], given[0]) == self.peers.first.responses[rows]
-        for rank, width in enumerate(given):
-            if (holder := self.first_holder(rank)) is None:
-                fine &= width == 0
+    # Rows that need no choice ----------------------------------------------------------------------------------
+
+    def _plain(self, rows: Ints) -> Bools:
+        """Return which rows have every slice in the first file of its rank, as wide as the rule gives: nearly all."""
+        widths_by_rank = [spans.width[rows] for spans in self.spans]
+        plain: Bools = sum(widths_by_rank[1:], widths_by_rank[0]) == self.group.first.responses[rows]
+        for rank, width in enumerate(widths_by_rank):
+            if (holder := self._first_holder(rank)) is None:
+                plain &= width == 0
                 continue
             shard, widths = holder
-            fine &= (widths[rows] == width) & ~self.others(shard)[rows]
-        return fine
+            plain &= (widths[rows] == width) & ~self._others(shard)[rows]
+        return plain
 
-    def slots(self, at: int, row: int) -> tuple[list[Slot], State, str | None]:
-        """The slices of one row, and what can be said of them before they are read."""
+    def _fill_plain(self, indices: Ints, rows: Ints, out: TokenField) -> bool:
+        """Read rows that need no choice, a rank at a time; False when a slice can't be read."""
+        starts = out.offsets[indices].tolist()
+        for rank, spans in enumerate(self.spans):
+            if (holder := self._first_holder(rank)) is not None:
+                try:
+                    arrays = read_all([holder[0].columns[self.name][row] for row in rows.tolist()])
+                except DumpError:
+                    return False
+                for start, array, intervals in zip(starts, arrays, spans.at_all(rows), strict=True):
+                    put(out.values[start:], array, *intervals)
+        reason = "; ".join(self.group.caveats) or None
+        for index, start, length in zip(indices.tolist(), starts, out.lengths[indices].tolist(), strict=True):
+            out.known[start : start + length] = True
+            out.states[index], out.reasons[index] = "ok", reason
+        return True
+
+    def _first_holder(self, rank: int) -> tuple[Shard, Ints] | None:
+        """Return the first file of a cp rank that has the column, and how many values each of its rows holds."""
+        holders = ((shard, widths) for shard, cp_rank, widths in self.holders if cp_rank == rank)
+        return next(holders, None)
+
+    # Other rows ------------------------------------------------------------------------------------------------
+
+    def _slices(self, index: int, row: int) -> tuple[list[Slice], State, str | None]:
+        """Return the slices of one row, and its state and reason so far as they are known before reading."""
         if all(widths[row] < 0 for _, _, widths in self.holders):
             if any(widths[row] == ODD_WIDTH for _, _, widths in self.holders):
-                return [], "unreadable", odd_row(self.peers, self.name, row) or f"{self.name} is not a list of floats"
+                return [], "unreadable", odd_row(self.group, self.name, row) or f"{self.name} is not a list of floats"
             return [], "not dumped", "the column holds nothing for this sample"
-        response = int(self.peers.first.responses[row])
-        slots: list[Slot] = []
+        response = int(self.group.first.responses[row])
+        slices: list[Slice] = []
         missing: list[int] = []
         problems: list[str] = []
-        for rank, held in enumerate(self.spans):
-            width = int(held.width[row])
+        for rank, spans in enumerate(self.spans):
+            width = int(spans.width[row])
             copies, problem = self._copies(row, rank, width)
             if copies:
-                slots.append(Slot(self, at, row, response, *held.at(row), copies))
+                slices.append(Slice(index, row, response, *spans.at(row), copies))
             elif width or problem is not None:
                 missing.append(rank)
                 problems += [problem] if problem else []
-        without_rank = response - int(sum(held.width[row] for held in self.spans))
+        without_rank = response - int(sum(spans.width[row] for spans in self.spans))
         if without_rank > 0:
             problems.append(f"{without_rank} of {response} tokens belong to no cp rank")
         if missing and self.rule != "full":
-            problems.insert(0, f"cp rank {', '.join(map(str, missing))} of {self.peers.cp_size} missing")
-        state: State = "ok" if not missing and without_rank <= 0 else "partial" if slots else "unreadable"
-        problems += self.peers.caveats
-        return slots, state, "; ".join(problems) or None
+            problems.insert(0, f"cp rank {', '.join(map(str, missing))} of {self.group.cp_size} missing")
+        state: State = "ok" if not missing and without_rank <= 0 else "partial" if slices else "unreadable"
+        problems += self.group.caveats
+        return slices, state, "; ".join(problems) or None
 
     def _copies(self, row: int, rank: int, width: int) -> tuple[list[tuple[Shard, Dumped]], str | None]:
-        """The files that hold a slice of this row, of which the first is sure to be of this sample; without one, what
-        is in its place.
+        """Return the files that hold a slice of this row, the first of which is sure to be of this sample; without one,
+        what is in its place.
         """
-        mine = [
+        holders = [
             (shard, int(widths[row])) for shard, cp_rank, widths in self.holders if cp_rank == rank and widths[row] >= 0
         ]
-        if mine and all(found != width for _, found in mine):
-            shard, found = mine[0]
-            return [], f"{self.name} holds {found} values for {width} response tokens ({shard.path.name})"
-        copies = [shard for shard, found in mine if found == width]
-        while copies and self.is_other(copies[0], row):
+        if holders and all(count != width for _, count in holders):
+            shard, count = holders[0]
+            return [], f"{self.name} holds {count} values for {width} response tokens ({shard.path.name})"
+        copies = [shard for shard, count in holders if count == width]
+        while copies and self._is_other(copies[0], row):
             shard = copies.pop(0)
             if not copies:
-                return [], f"the tokens in {shard.path.name} differ from the sample's"
+                return [], f"{shard.path.name} holds other tokens than the sample"
         return [(shard, tensor) for shard in copies if (tensor := shard.tensor(self.name, row)) is not None], None
 
-    def is_other(self, shard: Shard, row: int) -> bool:
-        return bool(self.others(shard)[row])
+    def _is_other(self, shard: Shard, row: int) -> bool:
+        return bool(self._others(shard)[row])
 
-    def others(self, shard: Shard) -> Bools:
-        return self.evidence.judge(self.peers, shard, self.engine_rule).others
+    def _others(self, shard: Shard) -> Bools:
+        """Return which rows of a file hold other tokens than their sample."""
+        return self.alignment.verdict(self.group, shard).others
 
+    def _fill_slices(self, slices: Sequence[Slice], out: TokenField) -> None:
+        """Read every slice, file by file in one go; one that can't be read falls back to a copy of it, else costs its
+        positions.
+        """
+        by_file: dict[int, list[Slice]] = defaultdict(list)
+        for part in slices:
+            by_file[id(part.copies[0][0].file)].append(part)
+        lost: dict[int, list[str]] = defaultdict(list)
+        for parts in by_file.values():
+            for part, array in zip(parts, self._read(parts, lost), strict=True):
+                if array is not None:
+                    self._write(part, array, out)
+        for index, problems in lost.items():
+            out.states[index] = "partial" if out.one(index)[1].any() else "unreadable"
+            out.reasons[index] = "; ".join(dict.fromkeys([*problems, *filter(None, [out.reasons[index]])]))
 
-def place(
-    peers: ShardGroup,
-    name: str,
-    ats: Ints,
-    rows: Ints,
-    out: TokenField,
-    cut: SlicingRule,
-    evidence: Evidence,
-    engine_rule: str | None,
-) -> None:
-    """Write column `name` of `rows` to the samples `ats` of `out`, with the state of each."""
-    problem = peers.problem or (cut.problem if peers.cp_size > 1 else None)
-    if not any(name in shard.per_token for shard in peers.shards):
-        problem = malformed(peers, name)
-        if problem is None:
-            return
-    if problem is not None:
-        for at, row in zip(ats.tolist(), rows.tolist(), strict=True):
-            out.fail(at, odd_row(peers, name, row) or problem)
-        return
-    rules = cut.rules if peers.cp_size > 1 else ("full",)
-    place_by_rule(Column(peers, name, rules[0], evidence, engine_rule), ats, rows, out)
-    for rule in rules[1:]:
-        other = blank(out)
-        place_by_rule(Column(peers, name, rule, evidence, engine_rule), ats, rows, other)
-        for at in ats.tolist():
-            if not out.keep_common(other, at):
-                out.fail(at, f"the {rules[0]} and the {rule} rule both fit its widths, with different values")
-
-
-def malformed(peers: ShardGroup, name: str) -> str | None:
-    file = next((shard.path.name for shard in peers.shards if name in shard.malformed), None)
-    return None if file is None else f"{name} of {file} is not a list of floats for each row"
-
-
-def odd_row(peers: ShardGroup, name: str, row: int) -> str | None:
-    """What a row holds in place of one value a token, where these are several values."""
-    response = int(peers.first.responses[row])
-    columns = ((shard, shard.columns[name]) for shard in peers.shards if name in shard.columns)
-    values = (column if shard.entries(name) is None else shard.value(name, row) for shard, column in columns)
-    shape = next((found for value in values if (found := other_shape(value, response))), None)
-    return None if shape is None else f"{name} {shape}"
-
-
-def place_by_rule(column: Column, ats: Ints, rows: Ints, out: TokenField) -> None:
-    plain = column.plain(rows) & (out.lengths[ats] == column.peers.first.responses[rows])
-    if not fill_plain(column, ats[plain], rows[plain], out):
-        plain[:] = False
-    slots: list[Slot] = []
-    for at, row in zip(ats[~plain].tolist(), rows[~plain].tolist(), strict=True):
-        found, out.states[at], out.reasons[at] = column.slots(at, row)
-        slots += found
-    fill(slots, out)
-
-
-def fill_plain(column: Column, ats: Ints, rows: Ints, out: TokenField) -> bool:
-    """Read rows that need no choice, a rank at a time; False when a slice can't be read."""
-    starts = out.offsets[ats].tolist()
-    for rank, held in enumerate(column.spans):
-        if (holder := column.first_holder(rank)) is not None:
-            try:
-                arrays = read_all([holder[0].columns[column.name][row] for row in rows.tolist()])
-            except DumpError:
-                return False
-            for start, array, places in zip(starts, arrays, held.at_all(rows), strict=True):
-                put(out.values[start:], array, *places)
-    reason = "; ".join(column.peers.caveats) or None
-    for at, start, length in zip(ats.tolist(), starts, out.lengths[ats].tolist(), strict=True):
-        out.known[start : start + length] = True
-        out.states[at], out.reasons[at] = "ok", reason
-    return True
-
-
-def fill(slots: Sequence[Slot], out: TokenField) -> None:
-    """Read every slot, file by file in one go; a slice that can't be read falls back to a copy of it, else costs its
-    positions.
-    """
-    by_file: dict[int, list[Slot]] = defaultdict(list)
-    for slot in slots:
-        by_file[id(slot.copies[0][0].file)].append(slot)
-    lost: dict[int, list[str]] = defaultdict(list)
-    for mine in by_file.values():
-        for slot, array in zip(mine, read_slots(mine, lost), strict=True):
-            if array is not None:
-                write(slot, array, out)
-    for at, problems in lost.items():
-        out.states[at] = "partial" if out.one(at)[1].any() else "unreadable"
-        out.reasons[at] = "; ".join(dict.fromkeys([*problems, *filter(None, [out.reasons[at]])]))
-
-
-def read_slots(slots: Sequence[Slot], lost: dict[int, list[str]]) -> list[Array | None]:
-    try:
-        return list(read_all([slot.copies[0][1] for slot in slots]))
-    except DumpError:
-        return [read_one(slot, lost) for slot in slots]
-
-
-def read_one(slot: Slot, lost: dict[int, list[str]]) -> Array | None:
-    problems = []
-    for at, (shard, tensor) in enumerate(slot.copies):
+    def _read(self, slices: Sequence[Slice], lost: dict[int, list[str]]) -> list[Array | None]:
         try:
-            if not at or not slot.column.is_other(shard, slot.row):
-                return tensor.numpy()
-        except DumpError as error:
-            problems.append(str(error))
-    lost[slot.at] += problems
-    return None
+            return list(read_all([part.copies[0][1] for part in slices]))
+        except DumpError:
+            return [self._read_one(part, lost) for part in slices]
 
+    def _read_one(self, part: Slice, lost: dict[int, list[str]]) -> Array | None:
+        """Return a slice from its first readable copy; else None, with the problems added to those of its sample."""
+        problems = []
+        for number, (shard, tensor) in enumerate(part.copies):
+            try:
+                if not number or not self._is_other(shard, part.row):
+                    return tensor.numpy()
+            except DumpError as error:
+                problems.append(str(error))
+        lost[part.index] += problems
+        return None
 
-def write(slot: Slot, array: Array, out: TokenField) -> None:
-    """Put a slice in its place; where the trainer's response is longer than the sample's, by their alignment."""
-    values, known = out.one(slot.at)
-    found = slot.column.peers.alignments.get(slot.row)
-    if found is None:
-        put(values, array, slot.first, slot.second)
-        known[slot.first] = known[slot.second] = True
-        return
-    there, held = np.zeros(slot.response, values.dtype), np.zeros(slot.response, bool)
-    put(there, array, slot.first, slot.second)
-    held[slot.first] = held[slot.second] = True
-    mine = found.own & held[found.at]
-    values[mine], known[mine] = there[found.at[mine]], True
+    def _write(self, part: Slice, array: Array, out: TokenField) -> None:
+        """Put a slice in its place, by the token alignment if the trainer's response is longer than the sample's."""
+        values, known = out.one(part.index)
+        alignment = self.group.token_alignments.get(part.row)
+        if alignment is None:
+            put(values, array, part.first, part.second)
+            known[part.first] = known[part.second] = True
+            return
+        row_values, held = np.zeros(part.response, values.dtype), np.zeros(part.response, bool)
+        put(row_values, array, part.first, part.second)
+        held[part.first] = held[part.second] = True
+        own = alignment.own & held[alignment.positions]
+        values[own], known[own] = row_values[alignment.positions[own]], True

@@ -9,13 +9,12 @@ format and the sample's own length in thd.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Array: TypeAlias = npt.NDArray[Any]
+from dumptui.core.arrays import Array, Ints
 
 
 class MissingRank(ValueError):

@@ -1,22 +1,23 @@
 """Inference of the context-parallel layout of dumps that don't record it: the one that fits every file of the step.
 
-A layout fits a column when every slice has the width that its rule gives and, for the engine's log-probs, when every
-slice holds the rollout file's values at those positions. Layouts that put every value at the same position count as
-one.
+A layout fits a column if every slice has the width that its rule gives and, for the engine's log-probs, if every slice
+holds the rollout file's values at those positions. Layouts that put every value at the same position count as one.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.arrays import Ints
 from dumptui.core.formats.miles.train_file import PER_TOKEN, Shard
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.parallel.row_evidence import Evidence, read_each
-from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup, edges, take_recorded
+from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup, with_recorded_layout
+from dumptui.core.parallel.slicing import edges
 
 CP_SIZES = (*range(1, 17), 24, 32, 48, 64)
 MOST_STRIDES = 4096  # a file's name may claim any rank
@@ -42,36 +43,44 @@ def assignments(ranks: Sequence[int]) -> Iterator[Candidate]:
     for cp in CP_SIZES:
         seen = set()
         for stride in strides:
-            given = (numbers // stride % cp).tobytes()
-            if given not in seen:
-                seen.add(given)
+            cp_ranks = (numbers // stride % cp).tobytes()
+            if cp_ranks not in seen:
+                seen.add(cp_ranks)
                 yield Candidate(cp, stride)
 
 
-def resolve(peers: Sequence[ShardGroup], evidence: Evidence) -> None:
-    """Set cp_size and cp_ranks of every group, or its problem."""
-    unrecorded = []
-    for group in peers:
-        if all(shard.cp_size is not None for shard in group.shards):
-            take_recorded(group)
-        else:
-            group.cp_ranks = [0] * len(group.shards)
-            unrecorded.append(group)
-    groups = [group for group in unrecorded if group.joined]
-    if groups:
-        infer(groups, evidence)
+def resolve(groups: Sequence[ShardGroup], evidence: Evidence) -> list[ShardGroup]:
+    """Return the groups with their layout: cp_size and cp_ranks, or the problem."""
+    placed = [with_recorded_layout(group) if is_recorded(group) else on_rank_zero(group) for group in groups]
+    unrecorded = {at: group for at, group in enumerate(placed) if not is_recorded(group) and group.joined}
+    for at, group in zip(unrecorded, infer([*unrecorded.values()], evidence) if unrecorded else [], strict=True):
+        placed[at] = group
+    return placed
 
 
-def infer(groups: Sequence[ShardGroup], evidence: Evidence) -> None:
-    search = Search(groups, evidence)
-    found = search.run()
+def is_recorded(group: ShardGroup) -> bool:
+    return all(shard.cp_size is not None for shard in group.shards)
+
+
+def on_rank_zero(group: ShardGroup) -> ShardGroup:
+    return replace(group, cp_ranks=(0,) * len(group.shards))
+
+
+def infer(groups: Sequence[ShardGroup], evidence: Evidence) -> list[ShardGroup]:
+    layout = Search(groups, evidence).run()
     evidence.forget_slices()
-    for group in groups:
-        if isinstance(found, str):
-            group.problem = f"the context-parallel layout is not recorded and can't be inferred: {found}"
-        else:
-            group.cp_size, group.inferred = found.cp, found.cp > 1
-            group.cp_ranks = [found.rank_of(shard) for shard in group.shards]
+    if isinstance(layout, str):
+        problem = f"the context-parallel layout is not recorded and can't be inferred: {layout}"
+        return [replace(group, problem=problem) for group in groups]
+    return [
+        replace(
+            group,
+            cp_size=layout.cp,
+            inferred=layout.cp > 1,
+            cp_ranks=tuple(layout.rank_of(shard) for shard in group.shards),
+        )
+        for group in groups
+    ]
 
 
 class Search:
@@ -80,12 +89,12 @@ class Search:
     def __init__(self, groups: Sequence[ShardGroup], evidence: Evidence) -> None:
         self.groups = groups
         self.evidence = evidence
-        held = {name for group in groups for shard in group.shards for name in shard.per_token}
+        names = {name for group in groups for shard in group.shards for name in shard.per_token}
         # Columns that are known to be sliced; their widths show the layout.
-        self.columns = [name for name in PER_TOKEN if name in held] or sorted(held)
+        self.columns = [name for name in PER_TOKEN if name in names] or sorted(names)
         self.candidates = list(assignments([shard.rank for group in groups for shard in group.shards]))
-        self._fit: dict[tuple[int, str, int, int, str], bool] = {}
-        self._told: dict[tuple[int, str], tuple[Ints, Ints]] = {}
+        self._fits_by_slice: dict[tuple[int, str, int, int, str], bool] = {}
+        self._widths_by_column: dict[tuple[int, str], tuple[Ints, Ints]] = {}
 
     def run(self) -> Candidate | str:
         """Return the layout, or the reason why there is none."""
@@ -94,16 +103,16 @@ class Search:
             return Candidate(1, 1)
         fitting = {column: self._fitting(column) for column in self.columns}
         # A column that no layout fits is ignored, but if no layout fits the engine's log-probs, there is no layout.
-        told = [column for column in self.columns if fitting[column] or column == ENGINE_COLUMN]
-        left = [one for one in self.candidates if told and all(one in fitting[column] for column in told)]
-        if not left:
+        columns = [column for column in self.columns if fitting[column] or column == ENGINE_COLUMN]
+        candidates = set.intersection(*(fitting[column] for column in columns)) if columns else set()
+        if not candidates:
             return f"no layout fits the widths and the rollout file ({misfit})"
-        alike = self._alike(left, told)
-        if len(alike) > 1:
-            alike = [same for same in alike if self._copies_agree(same[0], told)]
-        if len(alike) == 1:
-            return min(alike[0], key=self._oddness)
-        sizes = sorted({min(same).cp for same in alike})
+        layouts = self._by_positions([layout for layout in self.candidates if layout in candidates], columns)
+        if len(layouts) > 1:
+            layouts = [same for same in layouts if self._copies_agree(same[0], columns)]
+        if len(layouts) == 1:
+            return min(layouts[0], key=self._oddness)
+        sizes = sorted({min(same).cp for same in layouts})
         if not sizes:
             return "files that should be copies of one slice differ"
         fit = f"cp {' and '.join(map(str, sizes))}" if len(sizes) > 1 else f"several rank orders of cp {sizes[0]}"
@@ -115,10 +124,10 @@ class Search:
         return len(ranks) % candidate.cp > 0, candidate
 
     def _fitting(self, column: str) -> set[Candidate]:
-        return {one for one in self.candidates if self._rule(one, column) is not None}
+        return {candidate for candidate in self.candidates if self._rule(candidate, column) is not None}
 
     def _rule(self, candidate: Candidate, column: str) -> str | None:
-        """Return the first rule that fits every slice of a column; later, too, one rule places all slices."""
+        """Return the first rule that fits every slice of a column, as one rule places all slices of a column."""
         holders = [(group, shard) for group in self.groups for shard in group.shards if column in shard.per_token]
         for rule in dict.fromkeys(rule for group in self.groups for rule in group.rules()):
             if all(self._fits(group, shard, column, candidate, rule) for group, shard in holders):
@@ -128,30 +137,30 @@ class Search:
     def _fits(self, group: ShardGroup, shard: Shard, column: str, candidate: Candidate, rule: str) -> bool:
         cp_rank = candidate.rank_of(shard)
         key = id(shard), column, candidate.cp, cp_rank, rule
-        if key not in self._fit:
-            self._fit[key] = self._slice_fits(group, shard, column, candidate.cp, cp_rank, rule)
-        return self._fit[key]
+        if key not in self._fits_by_slice:
+            self._fits_by_slice[key] = self._slice_fits(group, shard, column, candidate.cp, cp_rank, rule)
+        return self._fits_by_slice[key]
 
     def _slice_fits(self, group: ShardGroup, shard: Shard, column: str, cp: int, cp_rank: int, rule: str) -> bool:
         if shard.cp_size is not None and (shard.cp_size, shard.cp_rank) != (cp, cp_rank):
             return False
-        held = group.spans(rule, cp, cp_rank)
+        spans = group.spans(rule, cp, cp_rank)
         rows, widths = self._widths(group, shard, column)
-        if not np.array_equal(held.width[rows], widths):
+        if not np.array_equal(spans.width[rows], widths):
             return False
-        return column != ENGINE_COLUMN or self.evidence.engine_agrees(group, shard, held)
+        return column != ENGINE_COLUMN or self.evidence.engine_agrees(group, shard, spans)
 
     def _widths(self, group: ShardGroup, shard: Shard, column: str) -> tuple[Ints, Ints]:
         """Return the rows whose widths depend on the layout, and those widths."""
         key = id(shard), column
-        if key not in self._told:
+        if key not in self._widths_by_column:
             widths = shard.widths(column)
-            told = (widths >= 0) & (group.positions >= 0)
+            telling = (widths >= 0) & (group.positions >= 0)
             if column == ENGINE_COLUMN:  # the engine's own list may have another length than its sample, layout or not
-                told &= [self._has_engine(int(position)) for position in group.positions]
-            rows = np.flatnonzero(told)
-            self._told[key] = rows, widths[rows]
-        return self._told[key]
+                telling &= [self._has_engine(int(position)) for position in group.positions]
+            rows = np.flatnonzero(telling)
+            self._widths_by_column[key] = rows, widths[rows]
+        return self._widths_by_column[key]
 
     def _has_engine(self, position: int) -> bool:
         if position < 0:
@@ -159,14 +168,14 @@ class Search:
         sample = self.evidence.samples[position]
         return sample.rollout_log_probs is None or len(sample.rollout_log_probs) == sample.response_length
 
-    def _alike(self, candidates: Iterable[Candidate], columns: Sequence[str]) -> list[list[Candidate]]:
+    def _by_positions(self, candidates: Iterable[Candidate], columns: Sequence[str]) -> list[list[Candidate]]:
         """Return the candidates, grouped by the positions at which they put all values."""
-        places: dict[bytes, list[Candidate]] = {}
+        by_positions: dict[bytes, list[Candidate]] = {}
         for candidate in candidates:
-            places.setdefault(self._places(candidate, columns), []).append(candidate)
-        return list(places.values())
+            by_positions.setdefault(self._positions(candidate, columns), []).append(candidate)
+        return list(by_positions.values())
 
-    def _places(self, candidate: Candidate, columns: Sequence[str]) -> bytes:
+    def _positions(self, candidate: Candidate, columns: Sequence[str]) -> bytes:
         digest = hashlib.blake2b()
         for column in columns:
             rule = self._rule(candidate, column) or "full"
@@ -199,13 +208,14 @@ class Search:
                     wrong = np.flatnonzero((widths >= 0) & (widths != responses) & (group.positions >= 0))
                     if len(wrong):
                         row = wrong[0]
-                        of = f"for {responses[row]} response tokens"
-                        return f"{shard.path.name} row {row} holds {widths[row]} {column} {of}"
+                        expected = f"for {responses[row]} response tokens"
+                        return f"{shard.path.name} row {row} holds {widths[row]} {column} {expected}"
         return None
 
 
-def equal_columns(one: Shard, other: Shard, column: str) -> bool:
-    mine, theirs = (read_each(shard.tensors(column, range(shard.rows))) for shard in (one, other))
+def equal_columns(shard: Shard, other: Shard, column: str) -> bool:
+    """Whether two files hold equal values of a column in all rows that both have."""
+    rows, other_rows = (read_each(file.tensors(column, range(file.rows))) for file in (shard, other))
     return all(
-        a is None or b is None or np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, theirs, strict=True)
+        a is None or b is None or np.array_equal(a, b, equal_nan=True) for a, b in zip(rows, other_rows, strict=True)
     )

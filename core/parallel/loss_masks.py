@@ -2,63 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
-
 import numpy as np
 
+from dumptui.core.arrays import Array
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.sample import WEIGHTED_MASK, Sample, is_weighted
-from dumptui.core.parallel.context_parallel import Array, Ints
-from dumptui.core.parallel.row_evidence import Evidence, read_each
-from dumptui.core.parallel.row_matching import Row
-from dumptui.core.parallel.shard_group import ShardGroup
-
-Wanted: TypeAlias = Sequence[tuple[ShardGroup, Ints, Ints]]
-"""Per data-parallel shard, its samples by their place in the output, and their rows."""
+from dumptui.core.parallel.alignment import Alignment, Row
+from dumptui.core.parallel.row_evidence import read_each
 
 
-def fill_masks(
-    out: TokenField, samples: Sequence[Sample], rows: Sequence[Row | None], wanted: Wanted, evidence: Evidence
-) -> None:
-    """Write 0 and 1, and what can be said where there is none of the sample's length."""
-    trained = train_masks(out, wanted, evidence)
-    for at, position in enumerate(out.positions.tolist()):
-        values, known = out.one(at)
-        mask = sample_mask(samples[position], rows[position]) if trained[at] is None else trained[at]
+def fill_masks(alignment: Alignment, out: TokenField) -> None:
+    """Write 0 and 1 to the samples of `out`; a mask of another length than its response is unreadable."""
+    trained = train_masks(alignment, out)
+    for index, position in enumerate(out.positions.tolist()):
+        values, known = out.one(index)
+        sample = alignment.samples[position]
+        mask = sample_mask(sample, alignment.rows[position]) if trained[index] is None else trained[index]
         if mask is None:
-            out.states[at], out.reasons[at] = "unreadable", "the loss mask in its train row is unreadable"
+            out.states[index], out.reasons[index] = "unreadable", "the loss mask in its train row is unreadable"
         elif len(mask) != len(values):
             reason = f"loss_mask has {len(mask)} entries for {len(values)} response tokens"
-            odd = None if len(mask) else samples[position].note_on("loss_mask")
-            out.states[at], out.reasons[at] = "unreadable", odd or reason
+            odd = None if len(mask) else sample.note_on("loss_mask")
+            out.states[index], out.reasons[index] = "unreadable", odd or reason
         else:
-            values[:], known[:], out.states[at] = mask > 0, True, "ok"
-            out.reasons[at] = WEIGHTED_MASK if is_weighted(mask) else None
+            values[:], known[:], out.states[index] = mask > 0, True, "ok"
+            out.reasons[index] = WEIGHTED_MASK if is_weighted(mask) else None
 
 
-def train_masks(out: TokenField, wanted: Wanted, evidence: Evidence) -> list[Array | None]:
-    """From the first file of each shard that can be read and is of the sample's attempt."""
+def train_masks(alignment: Alignment, out: TokenField) -> list[Array | None]:
+    """Return each sample's mask from the first file of its shard that can be read and is of the sample's attempt."""
     found: list[Array | None] = [None] * len(out.positions)
-    for peers, ats, rows in wanted:
-        wanted_here = list(zip(ats.tolist(), rows.tolist(), out.positions[ats].tolist(), strict=True))
-        for shard in peers.shards:
-            left = [one for one in wanted_here if found[one[0]] is None]
-            if not left:
+    for group, indices, rows in alignment.of_samples(out.positions):
+        wanted = list(zip(indices.tolist(), rows.tolist(), out.positions[indices].tolist(), strict=True))
+        for shard in group.shards:
+            missing = [(index, row, position) for index, row, position in wanted if found[index] is None]
+            if not missing:
                 break
-            masks = read_each(shard.tensors("loss_masks", [row for _, row, _ in left]))
-            for (at, row, position), mask in zip(left, masks, strict=True):
-                mine = shard is peers.first or evidence.same_tokens(shard, row, position)
-                if mask is not None and mine:
+            masks = read_each(shard.tensors("loss_masks", [row for _, row, _ in missing]))
+            for (index, row, position), mask in zip(missing, masks, strict=True):
+                same = shard is group.first or alignment.same_tokens(shard, row, position)
+                if mask is not None and same:
                     whole = len(mask) == shard.responses[row]
-                    alignment = peers.alignments.get(row) if whole else None
-                    found[at] = mask if alignment is None else mask[alignment.at]
+                    tokens = group.token_alignments.get(row) if whole else None
+                    found[index] = mask if tokens is None else mask[tokens.positions]
     return found
 
 
 def sample_mask(sample: Sample, row: Row | None) -> Array | None:
-    """None where the train row has a mask that can't be read: it may be another than the sample's."""
-    if row is not None and any("loss_masks" in shard.columns for shard in row.peers.shards):
+    """Return a sample's own mask; None if its train row has one that can't be read, which may be another."""
+    if row is not None and any("loss_masks" in shard.columns for shard in row.group.shards):
         return None
     if sample.removed:
         return np.zeros(sample.response_length, np.int8)

@@ -1,5 +1,5 @@
-"""Checks of train rows against the rollout file: does a row hold the sample it was joined to, and is each slice at the
-positions of the layout?
+"""Checks of train rows against the rollout file: whether a row holds the sample that it was joined to, and whether each
+slice is at the positions of the layout.
 
 Both files hold all tokens, and usually the engine's log-probs; only the train files slice those over context-parallel
 ranks.
@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import Bools
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped
-from dumptui.core.parallel.alignment import Alignment, align
-from dumptui.core.parallel.context_parallel import Array, Spans
+from dumptui.core.parallel.context_parallel import Spans
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
+from dumptui.core.parallel.token_alignment import TokenAlignment, align
 from dumptui.core.ptfile.file import read_all
 
 # Relative and absolute error of a copy rounded to a type; for a type that is not named, those of float8_e5m2.
@@ -33,15 +33,17 @@ DTYPE_ROUNDING = {
 _COARSEST_ROUNDING = (2.0**-2, 2.0**-9)
 # Keys under which a sample holds the media of its prompt and response.
 MEDIA_KEYS = ("multimodal_inputs", "multimodal_train_inputs")
-# So many equal log-probs other than 0 are of one sample.
+# So many equal log-probs other than 0 identify a sample.
 TELLING_VALUES = 3
-# Stands where the rollout file has no number: no log-prob is that large.
+# Stands for a number that the rollout file lacks: no log-prob is that large.
 ANY_DIFFERENCE = np.finfo(np.float32).max
 
 
 class Agreement(NamedTuple):
-    """Per row of a file, whether its slice holds the rollout file's values at its places, None where there is nothing
-    to compare; whether they are equal to the bit; and whether they are so many that no other sample has them.
+    """The comparison of a file's slices of the engine's log-probs with the rollout file, row by row.
+
+    `agreed`: the slice holds the rollout file's values at its positions; None if there is nothing to compare.
+    `identical`: they are equal bit by bit. `telling`: so many are equal that no other sample has them.
     """
 
     agreed: list[bool | None]
@@ -62,38 +64,41 @@ class RowVerdict(NamedTuple):
 
 
 class Evidence:
-    """The verdicts on the rows of train files; each file is read once, on first use."""
+    """The comparisons of train rows with the samples of a step; each file is read once, on first use.
+
+    It fills itself as it is asked and has no lock: once a step is aligned, only its Alignment may ask.
+    """
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.samples = samples
-        self._tokens: dict[tuple[int, int], bool | None] = {}
-        self._judged: dict[tuple[int, str], RowVerdict] = {}
-        self._engine: dict[int, list[Array | None]] = {}
+        self._same_tokens: dict[tuple[int, int], bool | None] = {}
+        self._verdicts: dict[tuple[int, str], RowVerdict] = {}
+        self._engine_slices: dict[int, list[Array | None]] = {}
 
     # Tokens -----------------------------------------------------------------------------------------------
 
-    def read_tokens(self, peers: ShardGroup) -> list[Array | None]:
+    def read_tokens(self, group: ShardGroup) -> list[Array | None]:
         """Return the tokens of every row, from the first file that has them; None where no file can be read."""
-        tokens: list[Array | None] = [None] * peers.first.rows
-        for shard in peers.shards:
-            left = [row for row, one in enumerate(tokens) if one is None]
-            if not left:
+        tokens: list[Array | None] = [None] * group.first.rows
+        for shard in group.shards:
+            unread = [row for row, values in enumerate(tokens) if values is None]
+            if not unread:
                 break
-            for row, one in zip(left, read_each(shard.tensors("tokens", left)), strict=True):
-                tokens[row] = one
+            for row, values in zip(unread, read_each(shard.tensors("tokens", unread)), strict=True):
+                tokens[row] = values
         return tokens
 
     def same_tokens(self, shard: Shard, row: int, position: int) -> bool | None:
-        """Whether a row holds the tokens of a sample; None where that is not known."""
+        """Whether a row holds the tokens of a sample; None if that is not known."""
         key = id(shard), row
-        if key not in self._tokens:
+        if key not in self._same_tokens:
             tokens = read_each([shard.tensor("tokens", row)])[0]
-            self._tokens[key] = None if tokens is None else self._is_sample(shard, row, tokens, position)
-        return self._tokens[key]
+            self._same_tokens[key] = None if tokens is None else self._is_sample(shard, row, tokens, position)
+        return self._same_tokens[key]
 
     def _is_sample(self, shard: Shard, row: int, tokens: Array, position: int) -> bool:
         same = self.equal_tokens(tokens, int(shard.responses[row]), position)
-        return same or self.alignment(shard, row, tokens, position) is not None
+        return same or self.token_alignment(shard, row, tokens, position) is not None
 
     def equal_tokens(self, tokens: Array, response: int, position: int) -> bool:
         """Whether a row has exactly the tokens of a sample."""
@@ -102,16 +107,18 @@ class Evidence:
             return False
         return bool((tokens == sample.tokens).all())
 
-    def same_engine(self, peers: ShardGroup, row: int, position: int) -> bool:
+    def same_engine(self, group: ShardGroup, row: int, position: int) -> bool:
         """Whether a row whose tokens can't be read holds all of the engine's log-probs of a sample, to the bit."""
         full = self.samples[position].rollout_log_probs
         if full is None or np.count_nonzero(full) < TELLING_VALUES:
             return False
-        copies = (read_each([shard.tensor(ENGINE_COLUMN, row)])[0] for shard in peers.shards)
+        copies = (read_each([shard.tensor(ENGINE_COLUMN, row)])[0] for shard in group.shards)
         return any(copy is not None and np.array_equal(copy, full) for copy in copies)
 
-    def alignment(self, shard: Shard, row: int, tokens: Array, position: int) -> Alignment | None:
-        """Where the response of a sample lies in that of a row, which may have its media expanded; None of another."""
+    def token_alignment(self, shard: Shard, row: int, tokens: Array, position: int) -> TokenAlignment | None:
+        """Return where a sample's response lies in that of a row, which may have its media expanded; None if the row is
+        another sample's.
+        """
         sample = self.samples[position]
         mask = read_each([shard.tensor("loss_masks", row)])[0]
         return align(
@@ -125,82 +132,84 @@ class Evidence:
 
     # Log-probs --------------------------------------------------------------------------------------------
 
-    def judge(self, peers: ShardGroup, shard: Shard, rule: str | None) -> RowVerdict:
+    def judge(self, group: ShardGroup, shard: Shard, rule: str | None) -> RowVerdict:
         """Return the verdicts on a file's rows, whose engine log-probs follow `rule`; None leaves those unchecked."""
         key = id(shard), rule or ""
-        if key not in self._judged:
-            found = _nothing_said(shard)
+        if key not in self._verdicts:
+            agreement = nothing_compared(shard)
             if rule is not None and ENGINE_COLUMN in shard.per_token:
-                held = peers.spans(rule, peers.cp_size, peers.cp_ranks[peers.shards.index(shard)])
-                found = self._agreement(peers, shard, held, read_engine(shard))
-            others = self._others(peers, shard, np.flatnonzero(~found.telling & (peers.positions >= 0)).tolist())
-            moved = [agree is False and not other for agree, other in zip(found.agreed, others.tolist(), strict=True)]
-            self._judged[key] = RowVerdict(others, np.array(moved, bool), found.identical)
-        return self._judged[key]
+                spans = group.spans(rule, group.cp_size, group.cp_ranks[group.shards.index(shard)])
+                agreement = self._agreement(group, shard, spans, read_engine(shard))
+            unsure = np.flatnonzero(~agreement.telling & (group.positions >= 0))
+            others = self._others(group, shard, unsure.tolist())
+            moved = [agreed is False and not other for agreed, other in zip(agreement.agreed, others, strict=True)]
+            self._verdicts[key] = RowVerdict(others, np.array(moved, bool), agreement.identical)
+        return self._verdicts[key]
 
-    def _others(self, peers: ShardGroup, shard: Shard, unsure: Sequence[int]) -> Bools:
-        """Which of these rows are not sure to be of the sample; those of the first file were joined by their tokens."""
+    def _others(self, group: ShardGroup, shard: Shard, unsure: Sequence[int]) -> Bools:
+        """Return which of the unsure rows are not of their sample: none of the first file, joined by its tokens."""
         others = np.zeros(shard.rows, bool)
-        left = [row for row in unsure if shard is not peers.first]
-        for row, tokens in zip(left, read_each(shard.tensors("tokens", left)), strict=True):
-            others[row] = tokens is None or not self._is_sample(shard, row, tokens, int(peers.positions[row]))
+        rows = [] if shard is group.first else unsure
+        for row, tokens in zip(rows, read_each(shard.tensors("tokens", rows)), strict=True):
+            others[row] = tokens is None or not self._is_sample(shard, row, tokens, int(group.positions[row]))
         return others
 
-    def engine_agrees(self, peers: ShardGroup, shard: Shard, held: Spans) -> bool:
-        """Whether a file's slices of the engine's log-probs are those at `held`, over all rows of this attempt."""
-        if id(shard) not in self._engine:
-            self._engine[id(shard)] = read_engine(shard)
-        agreed = self._agreement(peers, shard, held, self._engine[id(shard)]).agreed
+    def engine_agrees(self, group: ShardGroup, shard: Shard, spans: Spans) -> bool:
+        """Whether a file's slices of the engine's log-probs are those at `spans`, over all rows of this attempt."""
+        if id(shard) not in self._engine_slices:
+            self._engine_slices[id(shard)] = read_engine(shard)
+        agreed = self._agreement(group, shard, spans, self._engine_slices[id(shard)]).agreed
         return all(
-            agree is not False or self.same_tokens(shard, row, int(peers.positions[row])) is False
-            for row, agree in enumerate(agreed)
+            same is not False or self.same_tokens(shard, row, int(group.positions[row])) is False
+            for row, same in enumerate(agreed)
         )
 
     def forget_slices(self) -> None:
-        self._engine.clear()
+        """Free the log-probs that were kept for the layouts to be tried on."""
+        self._engine_slices.clear()
 
-    def _agreement(self, peers: ShardGroup, shard: Shard, held: Spans, parts: Sequence[Array | None]) -> Agreement:
-        found = agreed, identical, telling = _nothing_said(shard)
-        widths, positions = held.width.tolist(), peers.positions.tolist()
-        facts = zip(positions, widths, parts, strict=True)
-        rows = [row for row, told in enumerate(facts) if self._comparable(*told)]
+    def _agreement(self, group: ShardGroup, shard: Shard, spans: Spans, slices: Sequence[Array | None]) -> Agreement:
+        agreement = agreed, identical, telling = nothing_compared(shard)
+        widths, positions = spans.width.tolist(), group.positions.tolist()
+        facts = enumerate(zip(positions, widths, slices, strict=True))
+        rows = [row for row, (position, width, part) in facts if self._is_comparable(position, width, part)]
         if not rows:
-            return found
-        slices = (self._engine_at(peers, row, places) for row, places in zip(rows, held.at_all(rows), strict=True))
-        there = np.concatenate([one for pair in slices for one in pair])
-        mine = np.concatenate([part for row in rows if (part := parts[row]) is not None])
+            return agreement
+        intervals = zip(rows, spans.at_all(rows), strict=True)
+        full = np.concatenate([values for row, pair in intervals for values in self._engine_at(group, row, pair)])
+        held = np.concatenate([part for row in rows if (part := slices[row]) is not None])
         starts = [0, *accumulate(widths[row] for row in rows)]
-        identical[rows] = same = np.logical_and.reduceat(mine == there, starts[:-1])
-        telling[rows] = same & (np.add.reduceat(mine != 0, starts[:-1], dtype=np.int64) >= TELLING_VALUES)
+        identical[rows] = same = np.logical_and.reduceat(held == full, starts[:-1])
+        telling[rows] = same & (np.add.reduceat(held != 0, starts[:-1], dtype=np.int64) >= TELLING_VALUES)
         relative, absolute = rounding(shard.columns[ENGINE_COLUMN][rows[0]])
         for row, (start, stop), equal in zip(rows, pairwise(starts), same.tolist(), strict=True):
-            cut = slice(start, stop)
-            agreed[row] = equal or bool(same_values(mine[cut], there[cut], relative, absolute).all())
-        return found
+            at = slice(start, stop)
+            agreed[row] = equal or bool(same_values(held[at], full[at], relative, absolute).all())
+        return agreement
 
-    def _comparable(self, position: int, width: int, part: Array | None) -> bool:
-        """Whether a slice is as wide as the layout says, of a sample whose log-probs are as many as its tokens."""
+    def _is_comparable(self, position: int, width: int, part: Array | None) -> bool:
+        """Whether a slice has the width that the layout gives, and its sample a log-prob for each token."""
         if position < 0 or part is None or not len(part) or len(part) != width:
             return False
         sample = self.samples[position]
         full = sample.rollout_log_probs
         return full is not None and len(full) == sample.response_length
 
-    def _engine_at(self, peers: ShardGroup, row: int, places: tuple[slice, slice]) -> list[Array]:
-        """The rollout file's values at places of the row; what it holds no number for is equal to anything."""
-        sample = self.samples[int(peers.positions[row])]
+    def _engine_at(self, group: ShardGroup, row: int, intervals: tuple[slice, slice]) -> list[Array]:
+        """Return the rollout file's values at intervals of the row; a missing number is equal to anything."""
+        sample = self.samples[int(group.positions[row])]
         full = sample.rollout_log_probs
         assert full is not None
         if len(sample.unscored):
             full = full.copy()
             full[sample.unscored] = ANY_DIFFERENCE
-        if (found := peers.alignments.get(row)) is not None:
-            written, full = full, np.full(int(peers.first.responses[row]), ANY_DIFFERENCE)
-            full[found.at[found.own]] = written[found.own]
-        return [full[one] for one in places]
+        if (alignment := group.token_alignments.get(row)) is not None:
+            written, full = full, np.full(int(group.first.responses[row]), ANY_DIFFERENCE)
+            full[alignment.positions[alignment.own]] = written[alignment.own]
+        return [full[interval] for interval in intervals]
 
 
-def _nothing_said(shard: Shard) -> Agreement:
+def nothing_compared(shard: Shard) -> Agreement:
     return Agreement([None] * shard.rows, np.zeros(shard.rows, bool), np.zeros(shard.rows, bool))
 
 
@@ -209,12 +218,11 @@ def read_engine(shard: Shard) -> list[Array | None]:
 
 
 def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
-    """Return the values of each tensor, None for a missing or unreadable one: that is reported where its values would
-    be shown.
+    """Return the values of each tensor; None for a missing one, and for an unreadable one, which is reported where its
+    values would be shown.
     """
-    there = [tensor for tensor in tensors if tensor is not None]
     try:
-        arrays = iter(read_all(there))
+        arrays = iter(read_all([tensor for tensor in tensors if tensor is not None]))
         return [None if tensor is None else next(arrays) for tensor in tensors]
     except DumpError:
         return [None] if len(tensors) == 1 else [read_each([tensor])[0] for tensor in tensors]
@@ -233,4 +241,5 @@ def same_values(part: Array, full: Array, relative: float, absolute: float) -> A
 
 
 def rounding(dumped: Dumped) -> tuple[float, float]:
+    """Return the relative and the absolute error of a tensor's type."""
     return DTYPE_ROUNDING.get(dumped.dtype, _COARSEST_ROUNDING)

@@ -1,24 +1,20 @@
-"""The layout of a step's train files: which files belong to one data-parallel shard, which context-parallel (cp) rank
-each file is, and by which rule the slices of a column were cut.
-"""
+"""The files of one data-parallel shard, and the context-parallel (cp) rank that each of them records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
 
+from dumptui.core.arrays import Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.registry import FIELDS
 from dumptui.core.formats.miles.train_file import Shard
-from dumptui.core.parallel.alignment import Alignment
-from dumptui.core.parallel.context_parallel import Ints, Spans, spans
+from dumptui.core.parallel.context_parallel import Spans, spans
+from dumptui.core.parallel.token_alignment import TokenAlignment
 
 ENGINE_COLUMN = "rollout_log_probs"
-# Some advantage estimators slice these by the thd rule in bshd runs too, so the run's format does not show the rule.
-AMBIGUOUS_COLUMNS = frozenset(field.train_column for field in FIELDS if field.either_rule)
 QKV_FORMATS = ("thd", "bshd")
 MAX_CP_SIZE = 1024
 # Rows whose tokens distinguish two files with equal indices and lengths: other attempts and siblings differ in nearly
@@ -26,22 +22,23 @@ MAX_CP_SIZE = 1024
 _PROBED_ROWS = 4
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class ShardGroup:
     """The files of one data-parallel shard: equal rows on every tensor, pipeline and context-parallel rank.
 
-    `positions` gives for each row the sample's position in the rollout file, -1 where it has none. `alignments` are of
-    the rows with a response that is longer than the sample's, as its media are expanded. `problem` is why nothing that
-    is sliced over context-parallel ranks can be placed.
+    `positions` gives for each row the sample's position in the rollout file, -1 if it has none. `token_alignments` are
+    those of the rows whose response is longer than the sample's, as its media are expanded. `problem` is why nothing
+    that is sliced over context-parallel ranks can be placed.
     """
 
-    shards: list[Shard]
+    shards: tuple[Shard, ...]
     positions: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    alignments: dict[int, Alignment] = field(default_factory=dict)
+    token_alignments: Mapping[int, TokenAlignment] = field(default_factory=dict)
     cp_size: int = 1
-    cp_ranks: list[int] = field(default_factory=list)
+    cp_ranks: tuple[int, ...] = ()
     inferred: bool = False
     problem: str | None = None
+    # Needs no lock: an entry depends on its key alone, so that two threads at worst work out the same one.
     _spans: dict[tuple[str, int, int], Spans] = field(default_factory=dict)
 
     @property
@@ -55,7 +52,7 @@ class ShardGroup:
 
     @property
     def all_joined(self) -> bool:
-        """Whether every row is: a file with rows of other samples may be of another attempt."""
+        """Whether every row is a sample of the rollout file: otherwise the file may be of another attempt."""
         return bool((self.positions >= 0).all())
 
     @property
@@ -84,6 +81,7 @@ class ShardGroup:
         return [own, *others, "full"]
 
     def spans(self, rule: str, cp_size: int, cp_rank: int) -> Spans:
+        """Return the response positions of every row that a rank holds by a rule."""
         key = rule, cp_size, cp_rank
         if key not in self._spans:
             padded = self.padded if rule == "bshd" else None
@@ -95,31 +93,35 @@ class ShardGroup:
         """Yield each file with its context-parallel rank."""
         yield from zip(self.shards, self.cp_ranks, strict=True)
 
+    def holders(self, column: str) -> Iterator[tuple[Shard, int]]:
+        """Yield each file that has a per-token column, with its context-parallel rank."""
+        yield from ((shard, rank) for shard, rank in self.placed() if column in shard.per_token)
 
-# Peers ----------------------------------------------------------------------------------------------------
+
+# Grouping -------------------------------------------------------------------------------------------------
 
 
 def group_shards(shards: Iterable[Shard]) -> list[ShardGroup]:
     """Return the files grouped by equal rows, in the order of their first ranks."""
-    groups: dict[object, list[ShardGroup]] = {}
+    by_key: dict[object, list[list[Shard]]] = {}
     probe = cache(probe_tokens)
     for shard in shards:
-        alike = groups.setdefault(shard.key, [])
-        peers = next((one for one in alike if may_be_copies(probe(one.first), probe(shard))), None)
-        if peers is None:
-            alike.append(ShardGroup([shard]))
+        groups = by_key.setdefault(shard.key, [])
+        group = next((group for group in groups if may_be_copies(probe(group[0]), probe(shard))), None)
+        if group is None:
+            groups.append([shard])
         else:
-            peers.shards.append(shard)
-    return [peers for alike in groups.values() for peers in alike]
+            group.append(shard)
+    return [ShardGroup(tuple(group)) for groups in by_key.values() for group in groups]
 
 
-def may_be_copies(mine: bytes | None, theirs: bytes | None) -> bool:
+def may_be_copies(tokens: bytes | None, other_tokens: bytes | None) -> bool:
     """Whether two files of equal indices and lengths hold the same tokens, so far as both can be read."""
-    return mine is None or theirs is None or mine == theirs
+    return tokens is None or other_tokens is None or tokens == other_tokens
 
 
 def probe_tokens(shard: Shard) -> bytes | None:
-    """Return the tokens of a few rows as bytes; None where they can't be read."""
+    """Return the tokens of a few rows as bytes; None if they can't be read."""
     rows = sorted({at * (shard.rows - 1) // (_PROBED_ROWS - 1) for at in range(_PROBED_ROWS)}) if shard.rows else []
     tensors = shard.tensors("tokens", rows)
     try:
@@ -128,12 +130,14 @@ def probe_tokens(shard: Shard) -> bytes | None:
         return None
 
 
-def take_recorded(group: ShardGroup) -> None:
-    """Set the layout that the files record."""
+# Recorded layout ------------------------------------------------------------------------------------------
+
+
+def with_recorded_layout(group: ShardGroup) -> ShardGroup:
+    """Return the group with the layout that its files record."""
     sizes = {shard.cp_size for shard in group.shards if shard.cp_size is not None}
-    group.cp_size = max(sizes)
-    group.cp_ranks = [shard.cp_rank or 0 for shard in group.shards]
-    group.problem = recorded_problem(group, sizes)
+    placed = replace(group, cp_size=max(sizes), cp_ranks=tuple(shard.cp_rank or 0 for shard in group.shards))
+    return replace(placed, problem=recorded_problem(placed, sizes))
 
 
 def recorded_problem(group: ShardGroup, sizes: set[int]) -> str | None:
@@ -150,72 +154,3 @@ def recorded_problem(group: ShardGroup, sizes: set[int]) -> str | None:
     if group.qkv_format == "bshd" and group.padded is None:
         return "bshd without max_seq_lens: the padded length used for slicing is not dumped"
     return None
-
-
-# Rules ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SlicingRule:
-    """The rules by which a column may have been sliced in the whole step.
-
-    Each fits every slice, and they place the slices differently; without any, `problem` says why.
-    """
-
-    rules: tuple[str, ...]
-    problem: str | None = None
-
-
-def find_slicing_rule(groups: Sequence[ShardGroup], column: str) -> SlicingRule:
-    """Return the rules that fit every slice of a column: all slices of a column are cut by one rule.
-
-    The first rule that fits is taken, the run's own if possible; columns in EITHER_RULE keep all that fit.
-    """
-    sliced = [group for group in groups if group.cp_size > 1 and group.problem is None and group.joined]
-    if not sliced:
-        return SlicingRule(("full",))
-    misfits = {
-        rule: misfit(sliced, column, rule) for rule in dict.fromkeys(r for group in sliced for r in group.rules())
-    }
-    fitting = [rule for rule, problem in misfits.items() if problem is None]
-    if not fitting:
-        return SlicingRule((), f"widths are not zigzag: {next(iter(misfits.values()))}")
-    kept = fitting[:1]
-    if column in AMBIGUOUS_COLUMNS:
-        kept += [rule for rule in fitting[1:] if not same_places(sliced, column, fitting[0], rule)]
-    return SlicingRule(tuple(kept))
-
-
-def misfit(groups: Sequence[ShardGroup], column: str, rule: str) -> str | None:
-    """Return a description of the first slice whose width differs from the rule's; None if all fit."""
-    for group in groups:
-        for shard, cp_rank in group.placed():
-            if column not in shard.per_token:
-                continue
-            held, widths = group.spans(rule, group.cp_size, cp_rank).width, shard.widths(column)
-            wrong = np.flatnonzero((widths >= 0) & (widths != held) & (group.positions >= 0))
-            if len(wrong):
-                row = wrong[0]
-                holds = f"cp rank {cp_rank} of {group.cp_size} holds {widths[row]} values"
-                return f"{holds} where the layout gives {held[row]} ({shard.path.name} row {row})"
-    return None
-
-
-def same_places(groups: Sequence[ShardGroup], column: str, one: str, other: str) -> bool:
-    return all(
-        edges(group.spans(one, group.cp_size, cp_rank)) == edges(group.spans(other, group.cp_size, cp_rank))
-        for group in groups
-        for shard, cp_rank in group.placed()
-        if column in shard.per_token
-    )
-
-
-def edges(held: Spans) -> bytes:
-    """Return a rank's positions as bytes to compare; the positions of empty intervals don't matter."""
-    first, second = held.first_stop > held.first_start, held.second_stop > held.second_start
-    joined = first & second & (held.first_stop == held.second_start)
-    starts = np.where(first, held.first_start, held.second_start)
-    stops = np.where(second, held.second_stop, held.first_stop)
-    gap_from, gap_to = np.where(first & second & ~joined, (held.first_stop, held.second_start), 0)
-    some = first | second
-    return np.stack([starts * some, stops * some, gap_from, gap_to]).tobytes()

@@ -12,6 +12,8 @@ from dumptui.core.errors import NotHere
 POLARS_THREADS = min(4, os.cpu_count() or 1)
 """A login node has 128 cores, and polars a thread for each unless it is asked for fewer."""
 OTHER_THREADS = 12  # of polars: 10 of allocator, clean-up, input and output were counted
+WORTH_ASKING = 256 << 20
+"""Bytes from which it is asked how much memory is left, which takes 0.1 ms."""
 ADDRESS_SPACE = 1 << 30
 """Bytes that polars reserves: 0.9 GB with 2 threads, of which it touches 50 MB."""
 
@@ -48,6 +50,29 @@ def can_have_threads(count: int) -> bool:
         for thread in started:
             thread.join()
     return True
+
+
+def can_hold(count: int) -> bool:
+    """Whether so many bytes fit in the memory that is left, as far as is known; few always do."""
+    if count < WORTH_ASKING:
+        return True
+    left = memory_left()
+    return left is None or count <= left
+
+
+def memory_left() -> int | None:
+    """In bytes, that of a batch job's cgroup where it has one; None where the system doesn't say."""
+    left = []
+    try:
+        with open("/proc/meminfo", "rb") as meminfo:
+            fields = dict(line.split(b":", 1) for line in meminfo)
+        left.append(int(fields[b"MemAvailable"].split()[0]) << 10)
+        with open("/sys/fs/cgroup/memory.max", "rb") as most, open("/sys/fs/cgroup/memory.stat", "rb") as stat:
+            used = dict(line.split() for line in stat)[b"anon"]  # what is kept of files gives way
+            left.append(int(most.read()) - int(used))  # "max" is no number
+    except (OSError, ValueError, LookupError):
+        pass
+    return min(left, default=None)
 
 
 def can_have_bytes(count: int) -> bool:

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from dumptui.core.errors import DumpError, TooLittleMemory
 from dumptui.core.process.isolated_reader import apart
 from dumptui.core.process.memory_limit import may_grow, memory_ceiling
+from dumptui.core.process.resources import can_hold
 from dumptui.core.ptfile.legacy_format import is_legacy, load_with_torch
 from dumptui.core.ptfile.number_lists import cut_number_runs
 from dumptui.core.ptfile.pickle_stream import OnRead, PickleFeed, feed_bytes
 from dumptui.core.ptfile.placeholder import Placeholder
 from dumptui.core.ptfile.snapshot import Snapshot, Stamp, Truncated
 from dumptui.core.ptfile.storages import Storages
-from dumptui.core.ptfile.tensor import Array, Tensor
+from dumptui.core.ptfile.tensor import Array, Tensor, most_values
 from dumptui.core.ptfile.unpickler import Unpickler
 from dumptui.core.ptfile.zip_directory import LOCAL_SIGNATURE, Directory, read_directory
 
@@ -87,7 +88,16 @@ class PtFile:
         if "data.pkl" not in directory.entries:
             raise DumpError(self.path, "is a zip without a data.pkl, so not a torch file")
         storages = Storages(self._snapshot, directory)
+        root = self._load_pickle(storages, directory, on_read)
+        if storages.claimed > most_values(self.size):
+            raise DumpError(self.path, f"its tensors claim {storages.claimed:,} values, more than it can hold")
+        return root
+
+    def _load_pickle(self, storages: Storages, directory: Directory, on_read: OnRead | None) -> Any:
         start, size = storages.extent("data.pkl")
+        self._snapshot.check_written(start, size)
+        if not can_hold(size):
+            raise TooLittleMemory(self.path)
         whole = self._read_pickle(start, size, directory.entries["data.pkl"].crc, on_read)
         if size < _WORTH_CUTTING:
             return self._unpickle(feed_bytes(bytes(whole), on_read, size), storages)
@@ -124,14 +134,13 @@ class PtFile:
             raise
 
     def _unpickle(self, feed: PickleFeed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> Any:
-        enough = may_grow(_GROWTH * feed.size + _SLACK_BYTES)
         try:
             with memory_ceiling(_GROWTH * feed.size + _HEADROOM):
                 return Unpickler(feed, storages, arrays).load()
         except _BROKEN_PICKLE as error:
             if error is feed.interruption:
                 raise
-            if isinstance(error, MemoryError) and not enough:
+            if isinstance(error, MemoryError) and not may_grow(_GROWTH * feed.size + _SLACK_BYTES):
                 raise TooLittleMemory(self.path) from error
             if isinstance(error, MemoryError):
                 problem = "its pickle asks for more memory than its size allows"

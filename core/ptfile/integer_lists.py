@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from dumptui.core.parallel.context_parallel import Array, Ints
+from dumptui.core.arrays import Array, Ints
 
 APPENDED_ITEMS = 1000  # items that pickle appends at once, in C and in Python
 _SIDE_BY_SIDE = 512  # batches in parallel: their items take 4 MB and 25 ms

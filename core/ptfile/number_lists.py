@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.arrays import Array
 from dumptui.core.ptfile.integer_lists import APPENDED_ITEMS, Buffer, read_integers
 
 REFERENCE_BYTES = 6  # bytes of a persistent id in place of a list

@@ -19,6 +19,9 @@ from dumptui.core.errors import DumpError
 Stamp = tuple[int, int, int]
 """Inode, size in bytes, mtime in nanoseconds."""
 
+_WORTH_LOOKING = 64 << 20
+_MOST_HOLLOW = 64  # a file system that compresses makes holes of zeros
+_MOST_EXTENTS = 64
 _SMALL_FILE_BYTES = 256 << 10  # kept in memory: one read for all of it instead of two a tensor
 
 
@@ -81,6 +84,7 @@ class Snapshot:
         if self._bytes is not None:
             data = self._bytes[start : start + length]
         else:
+            self.check_written(start, length)
             try:
                 data = self._pread(start, length)
             except OSError as error:
@@ -90,6 +94,11 @@ class Snapshot:
         if len(data) < length:
             raise Truncated(self.path, f"ends {length - len(data)} bytes too early")
         return data
+
+    def check_written(self, start: int, length: int) -> None:
+        """Raises DumpError for a long piece that is a hole: it takes no room on the disk, but as much memory."""
+        if length >= _WORTH_LOOKING and written(self._descriptor, start, start + length) < length // _MOST_HOLLOW:
+            raise DumpError(self.path, f"is hollow: of {length:,} bytes hardly any were ever written")
 
     def _pread(self, start: int, length: int) -> bytes:
         data = os.pread(self._descriptor, length, start)
@@ -142,6 +151,21 @@ def skip_hole(file: BinaryIO, at: int) -> int:
         return os.lseek(file.fileno(), at, os.SEEK_DATA)
     except OSError as error:
         return os.fstat(file.fileno()).st_size if error.errno == errno.ENXIO else at
+
+
+def written(descriptor: int, at: int, end: int) -> int:
+    """How many bytes of a piece of a file are no holes: all where the file system doesn't say, or has many pieces."""
+    whole, found = end - at, 0
+    try:
+        for _ in range(_MOST_EXTENTS):
+            start = min(end, os.lseek(descriptor, at, os.SEEK_DATA))
+            at = os.lseek(descriptor, start, os.SEEK_HOLE)
+            found += min(end, at) - start
+            if at >= end:
+                return found
+    except OSError as error:
+        return found if error.errno == errno.ENXIO else whole  # no data behind `at`
+    return whole
 
 
 def _open(path: str) -> tuple[int, Stamp]:

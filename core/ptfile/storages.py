@@ -25,6 +25,7 @@ class Storages:
 
     def __init__(self, snapshot: Snapshot, directory: Directory) -> None:
         self._snapshot = snapshot
+        self.claimed = 0
         self._entries, self._end = directory
         self.byteorder = "little"
         if "byteorder" in self._entries:

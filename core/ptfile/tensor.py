@@ -17,6 +17,7 @@ Shape: TypeAlias = tuple[int, ...]
 _MAX_ITEMS = 1 << 56  # times an item of 16 bytes still fits numpy's 63 bits
 _MOST_DIMENSIONS = 32  # of numpy 1
 _CONTIGUOUS = (1,)  # the strides of nearly every tensor
+SHARED_VALUES = 16 << 20
 _REPEATED_BYTES = 64 << 20  # a view may repeat its bytes (expand), but 1 KB must not claim a terabyte
 
 
@@ -27,6 +28,10 @@ class Source(Protocol):
     def size(self) -> int: ...
     @property
     def byteorder(self) -> str: ...
+
+    claimed: int
+    """Values of all its tensors together."""
+
     def read(self, storage: Entry, start: int, length: int) -> bytes: ...
 
 
@@ -136,6 +141,13 @@ def claims_more(shape: Shape, width: int, held: int) -> bool:
     """Whether a shape is out of all proportion to the bytes held; so is an empty one with a huge side."""
     count = math.prod(shape) or math.prod(side or 1 for side in shape)
     return count * width > held + _REPEATED_BYTES
+
+
+def most_values(size: int) -> int:
+    """How many values a file of `size` bytes may hold, shared ones counted for each that shares them: of 340 kB of
+    expanded tensors, or a list that 3,000 samples share, come more than 10 GB. A value takes a byte at least.
+    """
+    return size + SHARED_VALUES
 
 
 def _first_dimension(shape: Shape) -> int:

@@ -40,6 +40,7 @@ def rebuild_tensor(
     if not isinstance(storage, Tensor):
         return placeholder("torch.Tensor", storage, offset, shape, stride)
     if shape == storage.shape and stride == (1,) and offset == 0 and not metadata:
+        storage.source.claimed += shape[0]
         return storage  # nearly every tensor of a dump: halves the time to open a file of small tensors
     return _view(storage, storage.dtype, offset, shape, stride, metadata)
 
@@ -80,4 +81,5 @@ def _view(
     # metadata: the conj and neg bits of a view whose values would have to be computed
     if metadata or claims_more(shape, ITEMSIZE[dtype], storage.source.size):
         return placeholder("torch.Tensor", storage, offset, shape, stride, metadata)
+    storage.source.claimed += tensor.size
     return tensor

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from dumptui.core.ptfile import numpy_objects, torch_objects
+from dumptui.core.ptfile import array_objects, numpy_objects, torch_objects
 from dumptui.core.ptfile.placeholder import Placeholder, placeholder, placeholder_class
 from dumptui.core.ptfile.tensor import DTYPES, Array, Tensor, is_known, is_size
 
@@ -160,6 +160,8 @@ KNOWN_GLOBALS: dict[tuple[str, str], object] = {
     ("collections", "OrderedDict"): OrderedDict,
     ("collections", "defaultdict"): StandIn(_default_dict),
     ("_codecs", "encode"): StandIn(_encode),
+    ("array", "array"): StandIn(array_objects.array_of),
+    ("array", "_array_reconstructor"): StandIn(array_objects.array_of_bytes),
     ("numpy", "dtype"): StandIn(numpy_objects.PickledDtype),
 }
 for _name in DTYPES:

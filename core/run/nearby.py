@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 from dumptui.core.errors import DumpError
-from dumptui.core.health.finding import some
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.text import listed
 
 RUN_FOLDERS = frozenset(("rollout_data", "train_data"))
 """What makes a folder a run, seen from outside."""
@@ -60,7 +60,7 @@ def _inside(path: Path) -> str | None:
         if len(runs) == 1:
             return f"it holds a run: dumptui {shlex.quote(str(runs[0]))}"
         if runs:
-            return f"it holds {len(runs)} runs: give one of {some([str(run.relative_to(path)) for run in runs])}"
+            return f"it holds {len(runs)} runs: give one of {listed([str(run.relative_to(path)) for run in runs])}"
     return None
 
 

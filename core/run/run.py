@@ -157,7 +157,7 @@ class Run:
 
     @property
     def tokenizer(self) -> Path:
-        return self.root / "tokenizer" / "tokenizer.json"
+        return tokenizer_of(self.root)
 
     def _list(self, folder: Path, place: Callable[[Entry], bool], entries: Callable[[Path], list[Entry]]) -> None:
         try:
@@ -211,6 +211,10 @@ class Run:
         if files is None:
             files = self.steps[key] = StepFiles(key)
         return files
+
+
+def tokenizer_of(root: Path) -> Path:
+    return root / "tokenizer" / "tokenizer.json"
 
 
 # Listing --------------------------------------------------------------------------------------------------

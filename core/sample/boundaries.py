@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Ints
 from dumptui.core.fields.registry import train_column
 from dumptui.core.formats.sample import Sample
-from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.step.step import Step
 
 
@@ -41,24 +41,24 @@ def chunks(step: Step, position: int) -> Chunks | None:
 
     None without cp, or where the layout is not known.
     """
-    row, sample = step.rows[position], step.samples[position]
-    if row is None or row.peers.cp_size == 1 or row.peers.problem is not None:
+    row, sample = step.alignment.rows[position], step.samples[position]
+    if row is None or row.group.cp_size == 1 or row.group.problem is not None:
         return None
-    names = {name for shard in row.peers.shards for name in shard.per_token}
+    names = {name for shard in row.group.shards for name in shard.per_token}
     columns = [column for name in step.fields if (column := train_column(name)) in names]
-    rule = next((step.cut(column).rules[0] for column in columns if step.cut(column).rules), None)
+    rule = next((rule for column in columns if (rule := step.alignment.slicing_rule(column).first)), None)
     if rule in (None, "full"):
         return None
-    ranks = np.full(int(row.peers.first.responses[row.row]), -1, np.int8)
+    ranks = np.full(int(row.group.first.responses[row.row]), -1, np.int8)
     starts = []
-    for rank in range(row.peers.cp_size):
-        for part in row.peers.spans(rule, row.peers.cp_size, rank).at(row.row):
+    for rank in range(row.group.cp_size):
+        for part in row.group.spans(rule, row.group.cp_size, rank).at(row.row):
             if part.stop > part.start:
                 ranks[part] = rank
                 starts.append(part.start)
-    alignment = row.peers.alignments.get(row.row)
+    alignment = row.group.token_alignments.get(row.row)
     found = np.sort(np.array(starts, np.int64))
     if alignment is not None:
-        ranks, found = ranks[alignment.at], np.searchsorted(alignment.at, found)
+        ranks, found = ranks[alignment.positions], np.searchsorted(alignment.positions, found)
     edges = np.unique(found[(found > 0) & (found < sample.response_length)])
-    return Chunks(row.peers.cp_size, ranks, edges + sample.prompt_length)
+    return Chunks(row.group.cp_size, ranks, edges + sample.prompt_length)

@@ -9,12 +9,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.media import named
 from dumptui.core.formats.miles.trajectory_file import Row, Sidecar, choose
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_mapping, as_text, type_name
-from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.sample.messages import UNCLOSED_NOTE, Part, as_recorded, identity, parts_of
 from dumptui.core.sample.reconstruction import Said, as_messages, split_sample
 from dumptui.core.sample.response_text import text_note

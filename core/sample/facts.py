@@ -13,7 +13,7 @@ from dumptui.core.formats.media import named
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import Dumped, plain, preview
-from dumptui.core.parallel.row_matching import Row
+from dumptui.core.parallel.alignment import Row
 from dumptui.core.sample.conversation import open_sidecar, recorded_row
 from dumptui.core.sample.generation import cache_facts, call_facts, lifecycle_facts, spec_facts
 from dumptui.core.sample.messages import pretty
@@ -65,7 +65,7 @@ def sample_facts(step: Step, sample: Sample, life: Lifecycle | None = None) -> l
     masks = step.masks(np.array([sample.position], np.int64))
     mask = masks.one(0)[0] if masks.states[0] == "ok" else None
     turns = find_turns(mask, sample.prompt_length, sample.total_length)
-    row = step.rows[sample.position]
+    row = step.alignment.rows[sample.position]
     sections = [
         Section("notes", facts({str(at): note for at, note in enumerate(notes(step, sample, masks.reasons[0]), 1)})),
         Section("sample", facts(identity(step, sample))),
@@ -122,12 +122,12 @@ def siblings(step: Step, sample: Sample) -> int:
 
 
 def rewards(step: Step, sample: Sample) -> Record:
-    row = step.rows[sample.position]
-    raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
+    row = step.alignment.rows[sample.position]
+    raw = None if step.alignment.raw_rewards is None else step.alignment.raw_rewards[sample.position]
     return {
         "reward": "none" if sample.reward is None else sample.reward,
         "raw_reward": raw,
-        "normalised reward": None if row is None else row.peers.first.value("rewards", row.row),
+        "normalised reward": None if row is None else row.group.first.value("rewards", row.row),
     }
 
 
@@ -168,11 +168,11 @@ def trajectory_facts(step: Step, sample: Sample) -> Record:
 
 def train_facts(row: Row) -> Record:
     """Where the row is and what its columns hold of it; what is one value a token is in the Tokens pane."""
-    shard = row.peers.first
-    files = ", ".join(one.path.name for one in row.peers.shards)
+    shard = row.group.first
+    files = ", ".join(one.path.name for one in row.group.shards)
     found: Record = {"files": files, "row": f"{row.row} of {shard.rows}"}
-    columns = {name: holder for one in reversed(row.peers.shards) for name, holder in row_columns(one, row.row)}
-    per_token = [name for name in columns if any(name in one.per_token for one in row.peers.shards)]
+    columns = {name: holder for one in reversed(row.group.shards) for name, holder in row_columns(one, row.row)}
+    per_token = [name for name in columns if any(name in one.per_token for one in row.group.shards)]
     found |= {name: value for name, value in columns.items() if name not in per_token}
     return found | ({"per token": ", ".join(per_token)} if per_token else {})
 
@@ -186,9 +186,9 @@ def row_columns(shard: Shard, row: int) -> Iterator[tuple[str, Any]]:
 
 def batch_facts(row: Row) -> Record:
     """What the train files say of the whole batch, and the micro-batches that the row is in."""
-    shard = row.peers.first
+    shard = row.group.first
     found: Record = schedule_facts(row)
-    columns = {name: value for one in reversed(row.peers.shards) for name, value in one.columns.items()}
+    columns = {name: value for one in reversed(row.group.shards) for name, value in one.columns.items()}
     names = [name for name in columns if name in WHOLE_BATCH or not has_rows(columns[name], shard.rows)]
     return found | {
         name: preview(columns[name]) for name in names if name != "raw_reward" and columns[name] is not None
@@ -197,7 +197,7 @@ def batch_facts(row: Row) -> Record:
 
 def schedule_facts(row: Row) -> Record:
     """Counted from 0, as ranks are."""
-    schedule = schedule_of(row.peers)
+    schedule = schedule_of(row.group)
     if isinstance(schedule, str):
         return {}
     batch, update = place_of(schedule, row.row)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.arrays import Array
 from dumptui.core.sample.messages import parts_of
 from dumptui.core.vocabulary import CONTINUATION_MARK
 

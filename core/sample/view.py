@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.fields.registry import definition, field_names
-from dumptui.core.fields.token_field import Bools, State, TokenField, derive
+from dumptui.core.fields.token_field import State, TokenField, derive
 from dumptui.core.formats.sample import Sample
-from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.sample.boundaries import Chunks, chunks, turn_starts
 from dumptui.core.step.field_survey import order
 from dumptui.core.step.step import Step

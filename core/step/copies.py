@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.registry import shown_name
 from dumptui.core.formats.miles.train_file import Shard, as_list
 from dumptui.core.formats.values import Dumped, alike
-from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.ptfile.file import Tensor
 from dumptui.core.step.step import Step
@@ -31,19 +31,25 @@ class Contradiction(NamedTuple):
 
 def contradictions(step: Step, positions: Sequence[int] | None = None) -> Iterator[Contradiction]:
     """Of these samples, all by default, once for each two files and column."""
-    wanted = None if positions is None else set(positions)
-    for peers in step.peers:
-        joined = ((row, at) for row, at in enumerate(peers.positions.tolist()) if at >= 0)
-        rows = [(row, at) for row, at in joined if wanted is None or at in wanted]
-        if rows:
-            yield from in_train_files(step, peers, rows)
-            yield from with_rollout_file(step, peers, rows)
-    yield from of_batch(step, wanted)
+    for group, rows in placed(step, positions):
+        yield from in_train_files(step, group, rows)
+        yield from with_rollout_file(step, group, rows)
+    yield from of_batch(step, None if positions is None else set(positions))
 
 
-def in_train_files(step: Step, peers: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
+def placed(step: Step, positions: Sequence[int] | None) -> Iterator[tuple[ShardGroup, list[tuple[int, int]]]]:
+    """The data-parallel shards of samples, with their rows and positions."""
+    if positions is None:
+        for group in step.alignment.groups:
+            yield group, [(row, at) for row, at in enumerate(group.positions.tolist()) if at >= 0]
+        return
+    rows = ((at, step.alignment.rows[at]) for at in positions)
+    yield from ((row.group, [(row.row, at)]) for at, row in rows if row is not None)
+
+
+def in_train_files(step: Step, group: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
     strangers: dict[int, set[int]] = {}
-    for column, copies in same_columns(step, peers):
+    for column, copies in same_columns(step, group):
         for other in copies[1:]:
             skipped = strangers.setdefault(id(other), set())
             mine, theirs = copies[0].entries(column), other.entries(column)
@@ -56,16 +62,16 @@ def in_train_files(step: Step, peers: ShardGroup, rows: Sequence[tuple[int, int]
                         skipped.add(row)
 
 
-def same_columns(step: Step, peers: ShardGroup) -> Iterator[tuple[str, list[Shard]]]:
+def same_columns(step: Step, group: ShardGroup) -> Iterator[tuple[str, list[Shard]]]:
     """Each column with the files that hold copies of it, tokens first: of slices those of one context-parallel rank."""
     for column in UNSLICED_COLUMNS:
-        yield column, [shard for shard in peers.shards if column in shard.columns]
-    if peers.problem is not None:
+        yield column, [shard for shard in group.shards if column in shard.columns]
+    if group.problem is not None:
         return
-    for column in dict.fromkeys(name for shard in peers.shards for name in shard.per_token):
-        whole = peers.cp_size == 1 or step.cut(column).rules[:1] == ("full",)
+    for column in dict.fromkeys(name for shard in group.shards for name in shard.per_token):
+        whole = group.cp_size == 1 or step.alignment.slicing_rule(column).first == "full"
         by_rank: dict[int, list[Shard]] = {}
-        for shard, rank in peers.placed():
+        for shard, rank in group.placed():
             if column in shard.per_token:
                 by_rank.setdefault(0 if whole else rank, []).append(shard)
         yield from ((column, copies) for copies in by_rank.values())
@@ -97,12 +103,12 @@ def same_bytes(one: object, other: object) -> bool:
     return (one.offset, one.shape, one.stride) == (other.offset, other.shape, other.stride)
 
 
-def with_rollout_file(step: Step, peers: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
+def with_rollout_file(step: Step, group: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
     """The engine's log-probs; where they are cut, the whole column is refused for it."""
-    if peers.cp_size == 1:
-        moved = step.moved(peers)
+    if group.cp_size == 1:
+        moved = step.alignment.moved(group)
         yield from (
-            Contradiction(ENGINE_COLUMN, at, step.rollout.path.name, peers.first.path.name)
+            Contradiction(ENGINE_COLUMN, at, step.rollout.path.name, group.first.path.name)
             for row, at in rows
             if moved[row]
         )
@@ -110,7 +116,7 @@ def with_rollout_file(step: Step, peers: ShardGroup, rows: Sequence[tuple[int, i
 
 def of_batch(step: Step, wanted: set[int] | None) -> Iterator[Contradiction]:
     """The raw rewards, which every file holds of the whole rollout file, in its order."""
-    shards = [shard for peers in step.peers if peers.joined for shard in peers.shards]
+    shards = [shard for group in step.alignment.groups if group.joined for shard in group.shards]
     columns = ((shard, as_list(shard.columns.get("raw_reward"))) for shard in shards)
     copies = [(shard, values) for shard, values in columns if values is not None and len(values) == len(step.samples)]
     for other, values in copies[1:]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.fields.quantiles import Quantiles
 from dumptui.core.fields.registry import definition
-from dumptui.core.fields.token_field import Bools, TokenField, derive_for_statistics
-from dumptui.core.parallel.context_parallel import Array, Ints
+from dumptui.core.fields.token_field import TokenField, derive_for_statistics
 from dumptui.core.step.field_survey import TAIL_PERCENTS, parts
 from dumptui.core.step.step import Step
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dumptui.core.arrays import Array, Ints
 from dumptui.core.fields.quantiles import Quantiles
 from dumptui.core.fields.registry import scale_of
-from dumptui.core.parallel.context_parallel import Array, Ints
 from dumptui.core.step.step import Step
 
 MOST_WORST = 1000

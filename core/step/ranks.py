@@ -62,11 +62,12 @@ def describe_layout(step: Step) -> str | None:
     """How many ranks of each kind the files tell of; None where one can't be placed, or is of no sample: then it is
     not known whose copy it is.
     """
-    if not step.peers or step.orphans or any(peers.problem or not peers.joined for peers in step.peers):
+    groups = step.alignment.groups
+    if not groups or step.alignment.orphans or any(group.problem or not group.joined for group in groups):
         return None
-    cp = max(peers.cp_size for peers in step.peers)
-    how = "inferred" if any(peers.inferred for peers in step.peers) else "recorded"
-    return f"dp {len(step.peers)} × cp {cp}{f' ({how})' if cp > 1 else ''} × {_tp_pp(step)}"
+    cp = max(group.cp_size for group in groups)
+    how = "inferred" if any(group.inferred for group in groups) else "recorded"
+    return f"dp {len(groups)} × cp {cp}{f' ({how})' if cp > 1 else ''} × {_tp_pp(step)}"
 
 
 def _tp_pp(step: Step) -> str:
@@ -74,7 +75,7 @@ def _tp_pp(step: Step) -> str:
 
     Only the last pipeline stage has what the forward pass gives, and tensor-parallel ranks are neighbours.
     """
-    slices = [same for peers in step.peers for same in _slices(peers)]
+    slices = [same for group in step.alignment.groups for same in _slices(group)]
     copies = max(map(len, slices))
     if copies == 1:
         every = {shard.recorded_rank for shard in step.shards} == set(range(len(step.shards)))
@@ -86,10 +87,10 @@ def _tp_pp(step: Step) -> str:
     return f"tp {tp} × pp {copies // tp}" if known else f"tp · pp {copies}"
 
 
-def _slices(peers: ShardGroup) -> list[list[Shard]]:
+def _slices(group: ShardGroup) -> list[list[Shard]]:
     """The copies of each context-parallel slice, by rank."""
     by_cp: dict[int, list[Shard]] = defaultdict(list)
-    for shard, cp_rank in zip(peers.shards, peers.cp_ranks, strict=True):
+    for shard, cp_rank in zip(group.shards, group.cp_ranks, strict=True):
         by_cp[cp_rank].append(shard)
     return [sorted(same, key=lambda shard: shard.rank) for same in by_cp.values()]
 

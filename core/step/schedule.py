@@ -30,9 +30,9 @@ class Schedule:
         return next((step for step, stop in enumerate(stops) if batch < stop), None)
 
 
-def schedule_of(peers: ShardGroup) -> Schedule | str:
+def schedule_of(group: ShardGroup) -> Schedule | str:
     """Return the schedule of a data-parallel shard, or the reason why it is not known."""
-    holder = next((shard for shard in peers.shards if shard.columns.get("micro_batch_indices") is not None), None)
+    holder = next((shard for shard in group.shards if shard.columns.get("micro_batch_indices") is not None), None)
     if holder is None:
         return "micro_batch_indices is not dumped"
     rows = row_numbers(holder)
@@ -65,7 +65,7 @@ def lost_rollouts(step: Step) -> str | None:
 
     A data-parallel shard that is lost would have about as many rows as the others.
     """
-    joined = [peers.first for peers in step.peers if peers.joined]
+    joined = [group.first for group in step.alignment.groups if group.joined]
     planned = max((sum(whole_numbers(shard.columns.get("num_rollouts"))) for shard in joined), default=0)
     rows = [(shard.value("rollout_ids", row), at, row) for at, shard in enumerate(joined) for row in range(shard.rows)]
     there = len({as_int(rollout) if rollout is not None else (at, row) for rollout, at, row in rows})
@@ -88,8 +88,9 @@ def whole_numbers(dumped: object) -> list[int]:
 
 def schedule_columns(step: Step) -> dict[str, Sequence[object]]:
     """Return the micro-batch and the optimizer step of each sample of a step, None where they are not known."""
-    schedules = {id(peers): schedule_of(peers) for peers in step.peers}
-    pairs = [(None, None) if row is None else place_of(schedules[id(row.peers)], row.row) for row in step.rows]
+    alignment = step.alignment
+    schedules = {id(group): schedule_of(group) for group in alignment.groups}
+    pairs = [(None, None) if row is None else place_of(schedules[id(row.group)], row.row) for row in alignment.rows]
     return {"micro_batch": [batch for batch, _ in pairs], "optimizer_step": [update for _, update in pairs]}
 
 

@@ -40,7 +40,7 @@ class Summaries:
         if kept.get("stamp") == stamp:
             rows: list[Record] = kept["rows"]
             return self.staleness.of_samples(key, rows)
-        from dumptui.core.step.step import load
+        from dumptui.core.step.load import load
         from dumptui.core.tables import steps
         from dumptui.core.tables.step_summary import is_whole
 

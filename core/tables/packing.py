@@ -47,12 +47,12 @@ class LeftOut:
 
 def loads(step: Step) -> list[Load]:
     """Return one load per data-parallel shard, in the order of their first ranks."""
-    return [load_of(peers) for peers in step.peers]
+    return [load_of(group) for group in step.alignment.groups]
 
 
-def load_of(peers: ShardGroup) -> Load:
-    tokens, rows = int(peers.first.totals.sum()), peers.first.rows
-    schedule = schedule_of(peers)
+def load_of(group: ShardGroup) -> Load:
+    tokens, rows = int(group.first.totals.sum()), group.first.rows
+    schedule = schedule_of(group)
     if isinstance(schedule, str):
         return Load(tokens, rows, reason=schedule)
     return Load(tokens, rows, schedule.tokens, schedule.steps)

@@ -8,13 +8,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dumptui.core.arrays import Ints
 from dumptui.core.fields.registry import definition
 from dumptui.core.fields.statistics import STATISTICS, Masked, count_true
 from dumptui.core.fields.token_field import State, TokenField, derive_for_statistics
 from dumptui.core.formats.sample import Sample, datasets, reward_value
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.sample.tool_calls import tool_calls
 from dumptui.core.step.distribution import statistic_field
 from dumptui.core.step.grouping import adapter_name, group_parts, prompt_groups
@@ -108,7 +108,7 @@ def reward_note(reward: object, key: str | None) -> str | None:
 
 
 def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
-    row = step.rows[sample.position]
+    row = step.alignment.rows[sample.position]
     truncated = sample.status == "truncated"
     if row is None:
         return {
@@ -119,9 +119,9 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
             "dumped_rank": None,
             "trained": False,
         }
-    shard = row.peers.first
+    shard = row.group.first
     flag = as_float(shard.value("truncated", row.row))
-    raw = None if step.raw_rewards is None else step.raw_rewards[sample.position]
+    raw = None if step.alignment.raw_rewards is None else step.alignment.raw_rewards[sample.position]
     return {
         "raw_reward": reward_value(raw, reward_key),
         "raw_chosen": reward_key is not None and isinstance(raw, Mapping),
@@ -233,8 +233,8 @@ def of_states(step: Step, said: Sequence[FieldStates]) -> dict[str, Sequence[obj
 
 def worst_state(step: Step, at: int, said: Sequence[FieldStates]) -> tuple[State, str | None]:
     """The state of the train columns of a sample: that of the one of which least can be shown, and why."""
-    if step.rows[at] is None:
-        return ("not dumped", None) if step.files.key.evaluation else step.without_row(at)
+    if step.alignment.rows[at] is None:
+        return ("not dumped", None) if step.files.key.evaluation else step.alignment.refusal(at)
     for state in ("unreadable", "partial", "ok"):
         for states, reasons in said:
             if states[at] == state:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import StepFiles
-from dumptui.core.step.step import Step, load
+from dumptui.core.step.load import load
+from dumptui.core.step.step import Step
 from dumptui.core.tables import steps
 from dumptui.core.types import Record
 

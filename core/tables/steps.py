@@ -5,6 +5,7 @@ Names and formulas are those of the miles dashboard where it has them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,10 +13,11 @@ from typing import NamedTuple
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean, std
 from dumptui.core.formats.values import as_float
+from dumptui.core.parallel.assembly import ORDER_CONTRADICTED
 from dumptui.core.parallel.shard_group import ShardGroup
-from dumptui.core.run.run import StepFiles
+from dumptui.core.run.run import Entry, StepFiles
 from dumptui.core.step.schedule import Schedule, schedule_of
-from dumptui.core.step.step import ORDER_CONTRADICTED, Step
+from dumptui.core.step.step import Step
 from dumptui.core.tables.columns import STEP_COLUMNS, ColumnDefinition, ReductionName, in_order
 from dumptui.core.tables.pass_at_k import is_binary, pass_rates
 from dumptui.core.tables.samples import samples
@@ -26,6 +28,8 @@ from dumptui.core.weight_counter import versions_of
 __all__ = ["batch", "coverage", "groups", "samples", "step_row", "train_reason", "unreadable_step"]
 
 EARLIER_ATTEMPT = "train files are older than the rollout file: they belong to an earlier attempt"
+
+MOST_PROBLEMS = 4  # of train files, in the reason of a step: Health has them all
 
 # Two rewards closer than this count as equal: shaped rewards that differ only by float rounding are still one value.
 SAME_REWARD = 1e-12
@@ -145,20 +149,20 @@ def total(rows: Sequence[Record], key: str) -> int:
 
 def batch(step: Step) -> list[Record]:
     """A row a train file, in rank order."""
-    number = {id(shard): (at, cp) for at, peers in enumerate(step.peers) for shard, cp in peers.placed()}
-    schedules = [schedule_of(peers) for peers in step.peers]
+    number = {id(shard): (at, cp) for at, group in enumerate(step.alignment.groups) for shard, cp in group.placed()}
+    schedules = [schedule_of(group) for group in step.alignment.groups]
     rows: list[Record] = []
     for shard in step.shards:
         dp, cp = number[id(shard)]
-        peers = step.peers[dp]
-        known = peers.problem is None and (peers.joined or shard.cp_size is not None)
-        problem = peers.problem or (ORDER_CONTRADICTED if peers.cp_size > 1 and step.layout_contradicted else None)
+        group = step.alignment.groups[dp]
+        known = group.problem is None and (group.joined or shard.cp_size is not None)
+        problem = group.problem or (ORDER_CONTRADICTED if group.cp_size > 1 and step.alignment.contradicted else None)
         rows.append(
             {
                 "file": shard.path.name,
                 "rank": shard.rank,
                 "cp_rank": cp if known else None,
-                "cp_size": peers.cp_size if known else None,
+                "cp_size": group.cp_size if known else None,
                 "dp_shard": dp,
                 "rows": shard.rows,
                 "tokens": int(shard.totals.sum()),
@@ -166,10 +170,11 @@ def batch(step: Step) -> list[Record]:
                 "bytes": shard.size,
                 "fields": list(shard.per_token),
                 "state": "ok" if problem is None else "unreadable",
-                "reason": problem or layout_note(peers),
+                "reason": problem or layout_note(group),
             }
         )
-    rows += [broken_row(step, error) for error in step.broken]
+    listed = {str(entry.path): (rank, entry) for rank, entry in step.files.shards}
+    rows += [broken_row(*listed[error.path], error) for error in step.broken]
     return rows
 
 
@@ -181,14 +186,13 @@ def packed(schedule: Schedule | str) -> Record:
     return {"micro_batch_tokens": list(schedule.tokens), "num_microbatches": steps}
 
 
-def layout_note(peers: ShardGroup) -> str | None:
-    if peers.first.rows and not peers.joined:
+def layout_note(group: ShardGroup) -> str | None:
+    if group.first.rows and not group.joined:
         return "none of its rows is a sample of the rollout file"
-    return "; ".join(peers.caveats) or None
+    return "; ".join(group.caveats) or None
 
 
-def broken_row(step: Step, error: DumpError) -> Record:
-    rank, entry = next((rank, entry) for rank, entry in step.files.shards if str(entry.path) == error.path)
+def broken_row(rank: int | None, entry: Entry, error: DumpError) -> Record:
     unknown = ("cp_rank", "cp_size", "dp_shard", "rows", "tokens", "micro_batch_tokens", "num_microbatches")
     blank: Record = dict.fromkeys(unknown)
     return {
@@ -209,7 +213,7 @@ def coverage(step: Step) -> Record:
         "trained": step.trained,
         "files": len(step.files.shards),
         "unreadable": [error.path.rsplit("/", 1)[-1] for error in step.broken],
-        "orphans": step.orphans,
+        "orphans": list(step.alignment.orphans),
         "reason": train_reason(step),
     }
 
@@ -222,15 +226,30 @@ def train_reason(step: Step) -> str | None:
     if without and not step.files.shards:
         return "no train files"
     said = []
-    if without and step.orphans:
+    if without and step.alignment.orphans:
         said.append(EARLIER_ATTEMPT if step.files.outdated else "the train files have rows of other samples")
     if without:
         said.append(f"{without} of {len(step.samples)} samples have no train row")
-        said += [str(error.path.rsplit("/", 1)[-1]) + ": " + error.problem for error in step.broken]
+        said += why_broken(step.broken)
     lost = {
-        f"cp rank {rank} of {peers.cp_size} missing" for peers in step.peers if peers.joined for rank in peers.missing
+        f"cp rank {rank} of {group.cp_size} missing"
+        for group in step.alignment.groups
+        if group.joined
+        for rank in group.missing
     }
     return "; ".join(said + sorted(lost)) or None
+
+
+def why_broken(errors: Sequence[DumpError]) -> list[str]:
+    """A part of the reason for each problem, not for each file: a step of 64 dead ranks has the same one 64 times."""
+    alike: dict[str, list[DumpError]] = {}
+    for error in errors:
+        alike.setdefault(re.sub(r"\d+", "", error.problem), []).append(error)
+    said = []
+    for first, *others in alike.values():
+        name = first.path.rsplit("/", 1)[-1]
+        said.append(f"{name}{f' and {len(others)} more' * bool(others)}: {first.problem}")
+    return [*said[:MOST_PROBLEMS], *([f"{len(said) - MOST_PROBLEMS} other problems"] * (len(said) > MOST_PROBLEMS))]
 
 
 # Steps ----------------------------------------------------------------------------------------------------------
@@ -276,7 +295,7 @@ def reductions(columns: Sequence[ColumnDefinition], table: Sequence[Record]) -> 
 
 def reward_names(step: Step) -> list[str]:
     """The entries of rewards that are dicts, one of which may be chosen."""
-    rewards = [*(sample.reward for sample in step.samples), *(step.raw_rewards or [])]
+    rewards = [*(sample.reward for sample in step.samples), *(step.alignment.raw_rewards or [])]
     return list(dict.fromkeys(str(name) for reward in rewards if isinstance(reward, Mapping) for name in reward))
 
 

@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from dumptui.core.arrays import Array, Bools
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.registry import field_names
-from dumptui.core.fields.token_field import Bools, TokenField
+from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
-from dumptui.core.health.finding import count
-from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.response_text import text_note
 from dumptui.core.step.copies import contradictions, in_words
-from dumptui.core.step.step import Step, load
+from dumptui.core.step.load import load
+from dumptui.core.step.step import Step
+from dumptui.core.text import plural
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
 
@@ -114,22 +115,22 @@ def numbers(values: Array, where: Bools) -> list[Any]:
 def notes(step: Step, sample: Sample, mask_reason: str | None, vocabulary: Vocabulary | None = None) -> list[str]:
     """What has to be known to read the sample's values, and of its text where the `vocabulary` is known."""
     found = [*sample.notes, *filter(None, [mask_reason, text_note(sample, vocabulary)])]
-    row = step.rows[sample.position]
+    row = step.alignment.rows[sample.position]
     if row is None:
         if not step.files.key.evaluation:
-            why = step.refused.get(sample.position)
-            found.append("no train data for this sample" + (f": {why[1]}" if why else ""))
+            refusal = step.alignment.refused.get(sample.position)
+            found.append("no train data for this sample" + (f": {refusal.reason}" if refusal else ""))
         return found
-    shard = row.peers.first
+    shard = row.group.first
     if expanded := int(shard.totals[row.row]) - sample.total_length:
         found.append(f"train side expanded by {expanded} tokens")
-    alignment = row.peers.alignments.get(row.row)
+    alignment = row.group.token_alignments.get(row.row)
     if alignment is not None and (runs := int((~alignment.own).sum())):
-        found.append(f"{count(runs, 'token')} of the response stand for runs of media, of which no value is shown")
+        found.append(f"{plural(runs, 'token')} of the response stand for runs of media, of which no value is shown")
     if row.tied:
         found.append("train row matched by order: another sample has the same index and tokens")
     found += in_words(contradictions(step, [sample.position]))
-    rounded = {tensor.dtype for one in row.peers.shards if (tensor := one.tensor(ENGINE_COLUMN, row.row)) is not None}
+    rounded = {tensor.dtype for one in row.group.shards if (tensor := one.tensor(ENGINE_COLUMN, row.row)) is not None}
     for dtype in sorted(rounded - EXACT_DTYPES):
         found.append(f"the train files hold {ENGINE_COLUMN} rounded to {dtype}")
     return found

@@ -57,6 +57,7 @@ STREAM_FIELDS: dict[str, tuple[Field, ...]] = {
         Field("detail", "text", ""),
     ),
 }
+_MOST_DIGITS = 9  # of the number of a GPU
 LONGEST_PHASE = 4 * HOUR_SECONDS
 """A phase lies in the file of its end's hour, while open in that of its start's: how far from a window to look."""
 
@@ -154,7 +155,8 @@ class Telemetry:
         lanes = self._catalog.value.get("lanes")
         if not isinstance(lanes, dict) or not lanes:
             return self._scanned_lanes()
-        return sorted(_cataloged(key, use) for key, use in lanes.items() if key.rpartition(":")[2].isdecimal())
+        found = {Lane(*name): use for key, use in lanes.items() if (name := _lane(key)) is not None}
+        return sorted((_cataloged(*lane, use) for lane, use in found.items()), key=lambda one: (one.node, one.gpu))
 
     def topologies(self) -> list[Topology]:
         return self._topologies.items()
@@ -251,8 +253,24 @@ class Telemetry:
         tails = [part.tail for stream in self.streams.values() for part in stream.parts]
         tails += [log.tail for log in self._single_files()]
         found = [(tail.path, sentence) for tail in tails for sentence in sentences(tail)]
+        found += self._strange()
         failed = [*(stream.problem for stream in self.streams.values()), self._meta.problem, self._catalog.problem]
         return sorted(found + [(Path(error.path), error.problem) for error in failed if error])
+
+    def _strange(self) -> Iterator[tuple[Path, str]]:
+        """Documents that hold something else than they should."""
+        if self.meta.get("start_ts") is not None and self.started is None:
+            yield self._meta.path, "start_ts is no time: left out"
+        lanes = self._catalog.value.get("lanes")
+        if lanes is not None and not isinstance(lanes, dict):
+            yield self._catalog.path, "lanes is no table: left out"
+        odd = [
+            key
+            for key, use in (lanes.items() if isinstance(lanes, dict) else ())
+            if _lane(key) is None or not is_use(use)
+        ]
+        if odd:
+            yield self._catalog.path, f"{len(odd)} of its lanes hold something else than they should: left out"
 
     def _read_all(self) -> None:
         self.metrics.calls()
@@ -270,11 +288,31 @@ def buffered(record: Record) -> Buffered:
     return Buffered(float(record["ts"]), int(record["length"]))
 
 
-def _cataloged(key: str, use: Any) -> LaneInfo:
+def _lane(key: str) -> tuple[str, int] | None:
+    """Node and GPU of a key such as "node:3"."""
     node, _, gpu = key.rpartition(":")
+    return (node, int(gpu)) if gpu.isdecimal() and len(gpu) <= _MOST_DIGITS else None
+
+
+def _cataloged(node: str, gpu: int, use: Any) -> LaneInfo:
     told = use if isinstance(use, dict) else {}
-    ranks, engines, roles = (set(told.get(name) or ()) for name in ("ranks", "engine_addrs", "roles"))
-    return LaneInfo(node, int(gpu), ranks, engines, roles)
+    ranks = {one for one in listed(told, "ranks") if type(one) is int}
+    engines, roles = ({one for one in listed(told, name) if type(one) is str} for name in ("engine_addrs", "roles"))
+    return LaneInfo(node, gpu, ranks, engines, roles)
+
+
+def listed(told: Record, name: str) -> list[Any]:
+    found = told.get(name)
+    return found if isinstance(found, list) else []
+
+
+def is_use(use: object) -> bool:
+    """Whether the catalogue says of a lane what it should."""
+    told = {} if use is None else use
+    return isinstance(told, dict) and all(
+        all(type(one) is kind for one in listed(told, name)) and isinstance(told.get(name), (list, type(None)))
+        for name, kind in (("ranks", int), ("engine_addrs", str), ("roles", str))
+    )
 
 
 def sentences(tail: Tail) -> Iterator[str]:

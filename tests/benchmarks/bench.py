@@ -169,7 +169,7 @@ async def inside(big: Path) -> None:
         await press(pilot, "2")
         begun = time.perf_counter()
         app.simulate_key("4")
-        await until(pilot, lambda: app.talk.talk is not None)
+        await until(pilot, lambda: app.conversation.shown is not None)
         line("conversation, while Batch counts the step", f"{(time.perf_counter() - begun) * 1000:.0f} ms", "100 ms")
         await press(pilot, "1", "enter")
         opening = []

@@ -133,7 +133,7 @@ def test_a_step_that_a_resumed_run_writes_anew_is_other_than_before(tmp_path: Pa
     write_step(tmp_path, 0, again, Layout(dp=2), train=False, age=500)
     assert follow.look().changed == (StepKey(0),)
     step = follow.load(StepKey(0))
-    assert step.trained == 0 and len(step.orphans) == 4 and step.files.outdated
+    assert step.trained == 0 and len(step.alignment.orphans) == 4 and step.files.outdated
     for drop, trained in (({1}, 2), (set(), 4)):
         write_step(tmp_path, 0, again, Layout(dp=2), drop=drop, age=400)
         assert follow.look().changed == (StepKey(0),)

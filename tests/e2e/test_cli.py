@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from dumptui.tui.cli import main
+from dumptui import __version__
+from dumptui.tui.cli.main import PRINT_VIEWS, main
 from tests.support.screen import DEADLINE, ROOT, Terminal, foreign, run
 from tests.support.writer import sample, write_step
 
@@ -23,7 +24,7 @@ EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b\x00"
 def ask(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
     """The exit code, standard output and standard error."""
     try:
-        code = main.main([str(word) for word in words])
+        code = main([str(word) for word in words])
     except SystemExit as end:
         code = int(end.code or 0)
     out, err = capsys.readouterr()
@@ -129,10 +130,10 @@ def shell(line: str, *words: str | Path, stdin: Any = None) -> subprocess.Comple
     )
 
 
-@pytest.mark.parametrize("view", [*main.PRINT_VIEWS, "--json", "--csv", "--follow", "--help", "--version", None])
+@pytest.mark.parametrize("view", [*PRINT_VIEWS, "--json", "--csv", "--follow", "--help", "--version", None])
 def test_what_can_not_be_written_is_one_sentence_and_exit_code_2(demo: Path, view: str | None) -> None:
     words: list[str | Path] = [] if view == "keys" else [demo, "--step", "2"]
-    words += ["--print", view] if view in main.PRINT_VIEWS else ["--print", "steps", view] if view else []
+    words += ["--print", view] if view in PRINT_VIEWS else ["--print", "steps", view] if view else []
     words += ["--sample", "64"] if view in ("tokens", "conversation", "facts", "pair") else []
     words += ["--with", "65"] if view == "pair" else []
     done = shell("$0 >/dev/full", *words, stdin=subprocess.DEVNULL)
@@ -243,3 +244,16 @@ def test_where_takes_the_labels_of_columns_on_screen(capsys: pytest.CaptureFixtu
     by_label = ask(capsys, *words, "len > 100 and max |Δ| > 0.02")
     assert by_label == ask(capsys, *words, "response_length > 100 and max_abs_lp_diff > 0.02")
     assert strict_json(by_label[1])["rows"]
+
+
+def test_a_defect_is_one_line_with_what_to_report(
+    demo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("nobody expected this")
+
+    monkeypatch.setattr("dumptui.core.tables.samples.samples", fail)
+    assert main([str(demo), "--no-cache", "--print", "samples"]) == 2
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: nobody expected this" in said and "summaries.py:" in said and __version__ in said
+    assert said.count("\n") == 1

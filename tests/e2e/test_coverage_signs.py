@@ -46,6 +46,6 @@ def test_numbers_for_programs_stay_numbers(tmp_path: Path, form: str) -> None:
 
 async def test_the_screen_has_it_for_rewards_too(tmp_path: Path) -> None:
     async with opened(dump(tmp_path), size=(120, 40), scanned=True) as (app, pilot):
-        assert [cell[0] == "~" for cell in column(app.rollout.steps, "reward")] == [True, True, False]
-        assert [cell[0] == "~" for cell in column(app.rollout.steps, "|Δ|")] == [False, True, False]
+        assert [cell[0] == "~" for cell in column(app.rollout.steps.table, "reward")] == [True, True, False]
+        assert [cell[0] == "~" for cell in column(app.rollout.steps.table, "|Δ|")] == [False, True, False]
         await until_shown(pilot, "reward ~1.00")

@@ -15,9 +15,11 @@ import torch
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
 from dumptui.core.run.run import Run, StepFiles, StepKey
-from dumptui.core.step.step import Step, load
+from dumptui.core.step.load import load
+from dumptui.core.step.step import Step
 from dumptui.core.tables import steps, tokens
 from dumptui.core.types import Record
+from dumptui.tui.cli.main import main
 from tests.core.run.test_run import FOREIGN, once, stale_handle
 from tests.support.against_truth import states, wrong_values
 from tests.support.writer import Layout, Truth, sample, write_slime_v2, write_step
@@ -172,8 +174,8 @@ def test_a_row_of_an_unknown_sample(tmp_path: Path) -> None:
     columns = {"sample_indices": [0, 1, 2, 99999, 4, 5, 6, 7]}
     truth = write(tmp_path, columns=columns)
     step = open_step(tmp_path)
-    assert [row is not None for row in step.rows] == [True, True, True, False, True, True, True, True]
-    assert step.orphans == ["0_1.pt row 1: sample_index 99999 is not in the rollout file"]
+    assert [row is not None for row in step.alignment.rows] == [True, True, True, False, True, True, True, True]
+    assert step.alignment.orphans == ("0_1.pt row 1: sample_index 99999 is not in the rollout file",)
     assert not list(wrong_values(step, truth))
 
 
@@ -183,9 +185,9 @@ def test_raw_rewards_of_the_wrong_length(tmp_path: Path) -> None:
     true = payload["rollout_data"]["raw_reward"]
     payload["rollout_data"]["raw_reward"] = true[:5]
     torch.save(payload, truth.files[0])
-    assert open_step(tmp_path).raw_rewards == true
+    assert open_step(tmp_path).alignment.raw_rewards == tuple(true)
     truth.files[1].unlink()
-    assert open_step(tmp_path).raw_rewards is None
+    assert open_step(tmp_path).alignment.raw_rewards is None
 
 
 def test_foreign_files_change_nothing(tmp_path: Path) -> None:
@@ -284,7 +286,7 @@ def test_a_bare_folder_of_train_files(tmp_path: Path) -> None:
     assert step.notes == ["no rollout file: read from the train files, without rewards, status and text"]
     assert not list(wrong_values(step, truth))
     assert set(states(step, "train_log_probs")) == {"ok"}
-    assert step.raw_rewards is None
+    assert step.alignment.raw_rewards is None
 
 
 def test_train_rows_that_share_an_index_say_that_their_order_is_not_known(tmp_path: Path) -> None:
@@ -420,3 +422,45 @@ def test_rollout_files_of_another_step_are_noticed(tmp_path: Path) -> None:
     assert step.trained == 0
     assert step.notes == ["the name says step 3, the content says 4"]
     assert step_rows(tmp_path)[0][1] == "not dumped"
+
+
+def test_the_reason_of_64_dead_ranks_is_one_line_and_the_batch_is_quick(tmp_path: Path) -> None:
+    """A line of 2,142 characters; and the table of 2,000 such files took the square of them."""
+    write_step(tmp_path, 0, [sample(at) for at in range(4)], Layout(dp=2))
+    for rank in range(2, 2002):
+        path = tmp_path / "train_data" / f"0_{rank}.pt"
+        path.write_bytes(b"PK" if rank % 2 else b"")
+        os.utime(path, (0, 0))
+    os.unlink(tmp_path / "train_data" / "0_0.pt")
+    step = load(Run.open(tmp_path).files(StepKey(0)))
+    reason = steps.train_reason(step)
+    assert reason is not None and len(reason) < 200
+    assert "0_2.pt and 999 more: is empty (0 bytes)" in reason
+    begun = time.process_time()
+    rows = steps.batch(step)
+    assert time.process_time() - begun < 0.5
+    assert len(rows) == 2001 and rows[1] | {"file": "0_2.pt", "rank": 2, "state": "unreadable", "bytes": 0} == rows[1]
+
+
+def test_what_can_not_be_read_beside_the_dumps_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output was blank, and the exit code 0."""
+    write(tmp_path, trajectory=None)
+    broken = [tmp_path / "tokenizer" / "tokenizer.json", tmp_path / "dashboard" / "metrics.jsonl"]
+    for path in broken:
+        path.parent.mkdir()
+        path.write_text('{"no tokenizer": [')
+    (tmp_path / "dashboard" / "metrics.jsonl").write_text("no record\n")
+    os.mkfifo(tmp_path / "dashboard" / "topology.jsonl")
+    named = {
+        ("tokens", "--sample", "0"): "tokenizer.json: no tokenizer that can be read: ",
+        ("conversation", "--sample", "0"): "tokenizer.json: no tokenizer that can be read: ",
+        ("metrics",): "metrics.jsonl: 1 malformed line: byte 0: ",
+        ("lanes",): "topology.jsonl: can't be read: is not a file",
+    }
+    for view, sentence in named.items():
+        assert main([str(tmp_path), "--step", "0", "--no-cache", "--print", *view]) == 0
+        said = capsys.readouterr().err
+        assert sentence in said and said.startswith("dumptui: ") and said.count("\n") == 1
+    main([str(tmp_path), "--no-cache", "--print", "health"])
+    found = capsys.readouterr().out
+    assert all(path.name in found for path in (*broken, tmp_path / "topology.jsonl"))

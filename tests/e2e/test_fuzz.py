@@ -24,7 +24,8 @@ from dumptui.core.errors import DumpError
 from dumptui.core.health.run_health import health
 from dumptui.core.ptfile.file import PtFile, Tensor
 from dumptui.core.run.run import Run
-from dumptui.core.step.step import Step, load
+from dumptui.core.step.load import load
+from dumptui.core.step.step import Step
 from dumptui.core.tables import steps
 from tests.support.against_truth import Wrong, wrong_values
 from tests.support.writer import Json, Layout, Truth, sample, write_slime_v2, write_step

@@ -9,6 +9,8 @@ import pytest
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app.app import DumpTui
+from dumptui.tui.panes import TABS
+from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.widgets.table.table import Table
 from tests.support.screen import press, still, tab, text, until, until_shown
 
@@ -24,6 +26,8 @@ WAYS = {
     "groups": [tab("groups")],
     "pair": ["down", "enter", "d", "enter"],
 }
+"""The keys to each view from the one before it; the ways to the other panes are their tabs."""
+WAYS |= {name: [tab(name)] for name in TABS if name not in WAYS}
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)], ids=lambda size: "x".join(map(str, size)))
@@ -31,20 +35,20 @@ async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
     app = DumpTui(Run.open(demo), StepKey(2))
     differing = []
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.run_.steps))
-        app.rollout.show_steps()
+        await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.steps.run.steps))
+        app.rollout.steps.show()
         for name, keys in WAYS.items():
             for key in keys:
                 await press(pilot, key)
                 await until(pilot, lambda: not app.wait.waiting)
             if name == "tokens":
-                await until(pilot, lambda: app.tokens.opened and app.tokens.opened.surveys)
+                await until(pilot, lambda: app.tokens.opened and app.tokens.surveys)
             if name == "batch":
                 await until(pilot, lambda: "computing the columns" not in text(app))
             if name == "facts":
                 await until_shown(pilot, "▾ sample")
             if name == "health":
-                await until(pilot, lambda: app.health.query_one(Table).empty != "checking")
+                await until(pilot, lambda: app.panes.of(HealthPane).query_one(Table).empty != "checking")
             shown = await still(pilot) + "\n"
             golden = GOLDENS / f"{name}-{size[0]}x{size[1]}.txt"
             if os.environ.get("UPDATE_GOLDENS"):

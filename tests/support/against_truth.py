@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dumptui.core.parallel.context_parallel import Array
+from dumptui.core.arrays import Array
 from dumptui.core.step.step import Step
 from tests.support.writer import Truth
 
@@ -41,7 +41,7 @@ def _wrong(step: Step, name: str, truth: Sequence[Array | None]) -> Iterator[Wro
     flat = step.masks() if name == "loss_mask" else step.gather(name)
     for at, true in enumerate(truth[: len(flat.positions)]):
         values, known = flat.one(at)
-        if flat.states[at] not in ("ok", "partial") or (name == "loss_mask" and step.rows[at] is None):
+        if flat.states[at] not in ("ok", "partial") or (name == "loss_mask" and step.alignment.rows[at] is None):
             continue
         if true is None or len(true) != len(values):
             if known.any():

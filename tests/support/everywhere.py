@@ -68,8 +68,8 @@ WAY = {
 
 async def everywhere(app: DumpTui, pilot: Pilot[None]) -> AsyncIterator[str]:
     """The name of each stop once nothing moves there; a screen with room for it has to show what the stop says."""
-    await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.run_.steps))
-    app.rollout.show_steps()
+    await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.steps.run.steps))
+    app.rollout.steps.show()
     for name, stop in WAY.items():
         for key in stop.keys:
             await press(pilot, key)

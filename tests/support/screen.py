@@ -25,7 +25,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from dumptui.tui.app.app import PANES
+from dumptui.tui.panes import TABS
 
 ROOT = Path(__file__).parents[2]
 DEADLINE = 30.0
@@ -62,7 +62,7 @@ KNOWN_SEQUENCE = re.compile(
 
 def tab(name: str) -> str:
     """The key that opens a pane."""
-    return str(list(PANES).index(name) + 1)
+    return str(list(TABS).index(name) + 1)
 
 
 def strips(app: App[Any]) -> list[Strip]:

@@ -1,91 +1,121 @@
-"""The part of the app that sets a sample beside another one."""
+"""Two samples of a step beside each other: which two, and the pane they were compared from."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
-from textual.binding import Binding
-
-from dumptui.tui.app.samples import SampleApp
+from dumptui.tui.panes import FIRST_PANE
+from dumptui.tui.panes.comparison import PairPane
+from dumptui.tui.panes.groups import GroupsPane
+from dumptui.tui.panes.requests import PairWanted, Request
+from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.reading.messages import SamplesCompared
 
 if TYPE_CHECKING:
-    from dumptui.tui.panes.comparison import PairPane
-    from dumptui.tui.panes.groups import GroupsPane
+    from dumptui.tui.app.panes import Panes
+    from dumptui.tui.app.steps import Steps
     from dumptui.tui.panes.partners import Partner
+    from dumptui.tui.reading.reader import Reader
+    from dumptui.tui.terminal.terminal_app import TerminalApp
+    from dumptui.tui.widgets.message import Answer
 
 
-class PairApp(SampleApp):
-    groups: GroupsPane
-    pair: PairPane
+class Comparison:
+    """Opens the pane that shows two samples, and leaves it for the pane before it."""
 
-    BINDINGS = [
-        Binding("d", "compare", "Compare", show=False, id="app.compare", tooltip="Show the sample beside another one"),
-    ]
+    def __init__(self, app: TerminalApp, steps: Steps, reader: Reader, panes: Panes) -> None:
+        self._app = app
+        self._steps = steps
+        self._reader = reader
+        self._panes = panes
+        self._rollout = panes.of(RolloutPane)
+        self._groups = panes.of(GroupsPane)
+        self._pane = panes.of(PairPane)
+        self._pair: tuple[int, int] | None = None
+        """The positions of the samples that are being compared."""
+        self._left_pane = FIRST_PANE
+        """The pane that the two were compared from."""
 
-    _pair: tuple[int, int] | None = None
-    """The samples that the pane waits for."""
-    _beside = "rollout"
-    """The pane from which two were compared."""
+    @property
+    def is_shown(self) -> bool:
+        return self._panes.current is self._pane
 
-    def leave_pair(self) -> None:
+    def leave(self) -> None:
         self._pair = None
-        if self.pane == "pair":
-            self.show_pane(self._beside)
+        if self.is_shown:
+            self._panes.show(self._left_pane)
 
-    def action_compare(self) -> None:
-        """Ask with which sample to compare the one under the cursor: others of its group, or those beside it."""
+    def ask(self) -> None:
+        """Ask with which sample to compare the one under the cursor: another of its group, or a neighbour."""
         from dumptui.tui.panes.partners import choice_text, first_choice
         from dumptui.tui.widgets.dialogs.choices import Choose
 
-        compared = self.pair.compared if self.pane == "pair" else None
-        left = self.rollout.current if compared is None else compared.left
-        if self.loaded is None or left is None:
+        loaded = self._steps.loaded
+        left = self._pane.compared.left if self.is_shown and self._pane.compared is not None else self._rollout.current
+        if loaded is None or left is None:
             return
-        found = self._partners(left)
-        if (first := first_choice(found)) is None:
-            return self.notify("the step has no other sample to compare with", markup=False)
-        records = self.rollout.right.samples
-        choices = [(str(one.position), choice_text(records[one.position], one)) for one in found]
+        partners = self._partners(left)
+        if (first := first_choice(partners)) is None:
+            return self._app.notify("the step has no other sample to compare with", markup=False)
+        records = self._rollout.records
+        choices = [(str(partner.position), choice_text(records[partner.position], partner)) for partner in partners]
         dialog = Choose(f"compare sample {records[left]['label']} with", choices, str(first.position))
-        key = self.loaded.key
+        key = loaded.key
 
         def answered(chosen: str | None) -> None:
-            if chosen is not None and self.loaded is not None and self.loaded.key == key:
+            if chosen is not None and self._steps.loaded is not None and self._steps.loaded.key == key:
                 self.compare(left, int(chosen))
 
-        self.push_screen(dialog, answered)
+        self._app.push_screen(dialog, answered)
 
     def _partners(self, left: int) -> list[Partner]:
         from dumptui.tui.panes.partners import partners
 
-        return partners(self.groups.group_of(left), left, self.rollout.order)
+        return partners(self._groups.group_of(left), left, self._rollout.order)
 
     def compare(self, left: int, right: int) -> None:
-        if self.loaded is not None:
+        if self._steps.loaded is not None:
             self._pair = left, right
-            self.wait.begin("comparing two samples")
-            self.reader.compare(self.loaded.step, left, right)
+            self._steps.wait.begin("comparing two samples")
+            self._reader.compare(self._steps.loaded.step, left, right)
 
-    def compare_again(self, compared: SamplesCompared) -> None:
-        """Their step was read again."""
-        if self.loaded is None or max(compared.left, compared.right) >= len(self.loaded.samples):
-            return self.leave_pair()
-        self.compare(compared.left, compared.right)
+    def compare_next(self, by: int) -> None:
+        """Compare the first sample with the next one."""
+        right = self._pane.next_partner(by)
+        if right is not None and self._pane.compared is not None:
+            self.compare(self._pane.compared.left, right)
 
-    def on_pair_pane_wanted(self, event: PairPane.Wanted) -> None:
-        self.compare(event.left, event.right)
+    def compare_again(self) -> bool:
+        """Compare the samples on screen once more, as their step was read again; False if there are none."""
+        compared = self._pane.compared
+        if not self.is_shown or compared is None:
+            return False
+        loaded = self._steps.loaded
+        if loaded is None or max(compared.left, compared.right) >= len(loaded.samples):
+            self.leave()
+        else:
+            self.compare(compared.left, compared.right)
+        return True
 
-    @on(SamplesCompared)
-    def _compared(self, event: SamplesCompared) -> None:
-        wanted = self.wait.waiting and (event.left, event.right) == self._pair
-        if self.loaded is None or event.key != self.loaded.key or not wanted:
+    # Messages ----------------------------------------------------------------------------------------------------
+
+    def serve(self, request: Request) -> None:
+        if isinstance(request, PairWanted):
+            self.compare(request.left, request.right)
+
+    def take(self, answer: Answer) -> None:
+        if isinstance(answer, SamplesCompared):
+            self._show(answer)
+
+    def _show(self, compared: SamplesCompared) -> None:
+        loaded, wait = self._steps.loaded, self._steps.wait
+        wanted = wait.waiting and (compared.left, compared.right) == self._pair
+        if loaded is None or compared.key != loaded.key or not wanted:
             return
-        self.wait.end()
-        if self.pane != "pair":
-            self._beside = self.pane
-        with self.renewing(self.pair):
-            self.pair.show_pair(event, self.rollout.right.samples, self._partners(event.left))
-        self.rollout.select_sample(event.left)
-        self.show_pane("pair")
+        wait.end()
+        if not self.is_shown:
+            self._left_pane = self._panes.name
+        with self._app.renewing(self._pane):
+            self._pane.show_pair(compared, self._rollout.records, self._partners(compared.left))
+        self._rollout.select_sample(compared.left)
+        self._panes.show(str(self._pane.id))

@@ -11,8 +11,7 @@ from rich.text import Text
 
 from dumptui.core.tables.alarms import alarms
 from dumptui.core.telemetry.logs import MAX_TIME
-from dumptui.core.text import visible
-from dumptui.tui.presentation.sample_rows import count
+from dumptui.core.text import plural, visible
 
 if TYPE_CHECKING:
     from dumptui.core.live import PollResult
@@ -72,7 +71,7 @@ class Live:
         line = Text()
         if not self.on:
             return line
-        line.append(f"  +{count(newer, 'step')}" * bool(newer), "bold")
+        line.append(f"  +{plural(newer, 'step')}" * bool(newer), "bold")
         if self._unseen:
             return line.append(f"  not followed: {visible(self._unseen)}", "bold")
         problem = self._look.problem if self._look is not None else None

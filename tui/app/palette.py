@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from dumptui.core.text import visible
+from dumptui.tui.panes import TABS
 from dumptui.tui.screens.help import words_of
 
 if TYPE_CHECKING:
@@ -18,13 +20,19 @@ if TYPE_CHECKING:
 PANE_HELP = "switch to this pane, at the same step and sample"
 
 
+class Palette(CommandPalette):
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """As with a dialog of our own: a second click beside it comes when it is gone already."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
 class Entry(NamedTuple):
     label: str
     go: Callable[[], object]
     help: str | None = None
 
 
-class Places(Provider):
+class Destinations(Provider):
     """A provider of entries such as "Go to step 12", for every step and eval, pane, bookmark and pair of hues."""
 
     @property
@@ -35,14 +43,12 @@ class Places(Provider):
         return self.app
 
     def _steps(self) -> Iterator[Entry]:
-        for key in reversed(self.dumptui.run_.steps):
-            yield Entry(f"Go to {key}", partial(self.dumptui.rollout.select_step, key))
+        for key in reversed(self.dumptui.steps.run.steps):
+            yield Entry(f"Go to {key}", partial(self.dumptui.rollout.steps.select, key))
 
     def _panes(self) -> Iterator[Entry]:
-        from dumptui.tui.app.app import PANES
-
-        for name, label in PANES.items():
-            yield Entry(f"Pane: {label}", partial(self.dumptui.action_pane, name), PANE_HELP)
+        for name, title in TABS.items():
+            yield Entry(f"Pane: {title}", partial(self.dumptui.action_pane, name), PANE_HELP)
 
     def _hues(self) -> Iterator[Entry]:
         from dumptui.tui.widgets.heatmap.hues import HUE_PAIRS, meaning
@@ -54,12 +60,12 @@ class Places(Provider):
         from dumptui.tui.screens.bookmarks import bookmarks
 
         for mark in bookmarks(self.dumptui.state):
-            yield Entry(visible(f"Bookmark: {mark.note or mark.place}"), partial(self.dumptui.go, mark.place))
+            yield Entry(visible(f"Bookmark: {mark.note or mark.place}"), partial(self.dumptui.places.go, mark.place))
 
     async def discover(self) -> Hits:
         app = self.dumptui
-        newest = partial(app.rollout.select_step, app.newest)
-        yield discovered(Entry(f"Go to the newest step, {app.newest.step}", newest, "the last step on disk"))
+        newest = partial(app.rollout.steps.select, app.steps.newest)
+        yield discovered(Entry(f"Go to the newest step, {app.steps.newest.step}", newest, "the last step on disk"))
         for entry in (*self._panes(), *self._bookmarks()):
             yield discovered(entry)
 

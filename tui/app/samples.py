@@ -1,241 +1,246 @@
-"""The part of the app that opens a sample: its tokens, its conversation, its facts, and the next of its group."""
+"""Which sample is on screen, and in which pane: its tokens, its conversation, its facts, the next one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
-from textual.binding import Binding
-
 from dumptui.core.text import visible
-from dumptui.tui.app.steps import StepsApp
+from dumptui.tui.app.facts import SampleFacts
+from dumptui.tui.panes import SAMPLE_PANES
+from dumptui.tui.panes.conversation import ConversationPane
+from dumptui.tui.panes.requests import (
+    Request,
+    ReverseWanted,
+    SampleChosen,
+    SampleMoved,
+    SamplesArranged,
+    SortWanted,
+    SurveyWanted,
+    TokensWanted,
+)
+from dumptui.tui.panes.rollout.pane import RolloutPane
+from dumptui.tui.panes.tokens.pane import TokensPane
+from dumptui.tui.presentation.conversation import ConversationView
 from dumptui.tui.presentation.sample_rows import place
-from dumptui.tui.reading.messages import FieldSurveyed, SampleFailed, SampleOpened, TokenHits
+from dumptui.tui.reading.messages import SampleFailed, SampleOpened
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import StepKey
-    from dumptui.tui.panes.conversation import ConversationPane
-    from dumptui.tui.panes.tokens.pane import TokensPane
-    from dumptui.tui.panes.tokens.view import TokenView
-    from dumptui.tui.presentation.conversation import ConversationView
-    from dumptui.tui.reading.markdown import Drawn
-    from dumptui.tui.screens.facts import Facts, FactsScreen
+    from dumptui.core.formats.sample import Sample
+    from dumptui.core.step.step import Step
+    from dumptui.tui.app.comparison import Comparison
+    from dumptui.tui.app.last_visit import LastVisit
+    from dumptui.tui.app.panes import Panes
+    from dumptui.tui.app.steps import Steps
+    from dumptui.tui.reading.reader import Reader
     from dumptui.tui.session.location import Location
+    from dumptui.tui.terminal.terminal_app import TerminalApp
+    from dumptui.tui.widgets.message import Answer
 
-SAMPLE_PANES = ("tokens", "conversation")
+TOKENS, CONVERSATION = "tokens", "conversation"
 """The panes that show one sample."""
 
 
-class SampleApp(StepsApp):
-    """`show_pane` is the app's own, as is where a sample is shown that is gone to."""
+class Samples:
+    """Opens samples of the step on screen."""
 
-    tokens: TokensPane
-    talk: ConversationPane
+    def __init__(
+        self, app: TerminalApp, steps: Steps, reader: Reader, panes: Panes, comparison: Comparison, visit: LastVisit
+    ) -> None:
+        self._app = app
+        self._steps = steps
+        self._reader = reader
+        self._panes = panes
+        self._rollout = panes.of(RolloutPane)
+        self._tokens = panes.of(TokensPane)
+        self._conversation = panes.of(ConversationPane)
+        self._comparison = comparison
+        self._visit = visit
+        self.facts = SampleFacts(app, steps, reader, self._rollout, self._facts_left)
+        self.position: int | None = None
+        """The sample that is on screen or waited for."""
+        self._opening = TOKENS
+        """The pane that the sample is, or will be, shown in."""
+        self._stale: frozenset[str] = frozenset()
+        """Panes whose sample was read before its step was read again."""
+        self._token: int | None = None
+        """The token to go to in the pane that is being opened."""
+        self.asked_place: Location | None = None
+        """A place whose token is gone to once its sample is open."""
 
-    BINDINGS = [
-        Binding("c", "conversation", "Conversation", id="app.conversation", tooltip="Show the sample's conversation"),
-        Binding("i", "facts", "Details", id="app.facts", tooltip="Show all dumped fields of the sample"),
-        Binding("N", "member(1)", "Next in group", show=False, id="app.next-member"),
-        Binding("P", "member(-1)", "Previous in group", show=False, id="app.previous-member"),
-    ]
+    # Opening -----------------------------------------------------------------------------------------------------
 
-    placed = False
-    """Whether a place was asked for, or a sample opened."""
-    _position: int | None = None
-    """Of the sample that is shown or waited for."""
-    _opening = "tokens"
-    """The pane that it is, or will be, shown in."""
-    _stale: frozenset[str] = frozenset()
-    """Panes whose sample was read before its step was read again."""
-    _asked_place: Location | None = None
-    """Its token is gone to once its sample is open."""
-    _token: int | None = None
-    """The token to go to in the pane that is being opened."""
-    _facts_of: tuple[StepKey, int] | None = None
-    """The sample whose facts are being read."""
-    facts_screen: FactsScreen | None = None
-    """What shows facts, as long as it does: then another sample means those of that one."""
-
-    @property
-    def pane(self) -> str:
-        raise NotImplementedError
-
-    def show_pane(self, name: str) -> None:
-        raise NotImplementedError
-
-    def go_to_sample(self, position: int) -> None:
-        raise NotImplementedError
-
-    # Opening ---------------------------------------------------------------------------------------------------
-
-    def open_sample(self, position: int, pane: str = "tokens") -> None:
-        """Show a sample in a pane once it is read; while its step is, the first one will be."""
-        if self.loaded is None or position >= len(self.loaded.samples):
-            return self.show_pane(pane)
-        self._position, self._opening = position, pane
-        self.wait.begin(f"reading the {pane} of sample {self.loaded.step.samples[position].index}")
-        if pane == "conversation":
-            self.reader.open_talk(self.loaded.step, position)
+    def open(self, position: int, pane: str = TOKENS) -> None:
+        """Show a sample in a pane once it is read; while its step is being read, show the pane."""
+        loaded = self._steps.loaded
+        if loaded is None or position >= len(loaded.samples):
+            return self._panes.show(pane)
+        self.position, self._opening = position, pane
+        self._steps.wait.begin(f"reading the {pane} of sample {loaded.step.samples[position].index}")
+        if pane == CONVERSATION:
+            self._reader.open_talk(loaded.step, position)
         else:
-            self.reader.open_sample(self.loaded.step, position, self.tokens.heat.columns)
+            self._reader.open_sample(loaded.step, position, self._tokens.heat.columns)
 
-    def sample_opened(self, position: int, pane: str) -> bool:
-        if (position, pane) != (self._position, self._opening):
-            return False
-        self.wait.end()
-        self.placed = True
+    def _opened(self, position: int, pane: str) -> Step | None:
+        """Put a sample that was read on screen; return its step, or None if something else is wanted now."""
+        if self._steps.loaded is None or (position, pane) != (self.position, self._opening):
+            return None
+        self._steps.wait.end()
+        self._visit.end_offer()
         self._stale -= {pane}
-        self.rollout.select_sample(position)
-        self.show_pane(pane)
-        return True
+        self._rollout.select_sample(position)
+        self._panes.show(pane)
+        return self._steps.loaded.step
 
     def _has_to_read(self, position: int, pane: str) -> bool:
         return pane in self._stale or position != self._position_in(pane)
 
     def _position_in(self, pane: str) -> int | None:
-        return self.talk.position if pane == "conversation" else self.tokens.position
+        return self._conversation.position if pane == CONVERSATION else self._tokens.position
 
-    def _leave_reading(self) -> None:
-        self.reader.abandon()
-        self.wait.end()
-        if self.loaded is None:
-            self.show_where()
-            return self.show_failure("not loaded; enter loads it")
-        self._position = self._position_in(self.pane)
-        if self._position is not None and self.pane in SAMPLE_PANES:
-            self.rollout.select_sample(self._position)
+    def leave(self, reason: str) -> None:
+        self.position = None
+        self._panes.leave_sample(reason)
 
-    @on(SampleFailed)
-    def _sample_unopened(self, event: SampleFailed) -> None:
-        self._leave_reading()
-        self.notify(visible(event.problem), severity="error", markup=False)
+    def leave_reading(self) -> None:
+        self._reader.abandon()
+        self._steps.wait.end()
+        if self._steps.loaded is None:
+            return self._steps.give_up()
+        self.position = self._position_in(self._panes.name)
+        if self.position is not None and self._panes.shows_sample:
+            self._rollout.select_sample(self.position)
 
-    # Tokens ------------------------------------------------------------------------------------------------------
-
-    @on(SampleOpened)
-    def _sample_opened(self, event: SampleOpened) -> None:
-        if self.loaded is None or event.key != self.loaded.key or not self.sample_opened(event.position, "tokens"):
+    def open_again(self, waited: bool) -> None:
+        """The step was read again: read the sample on screen now, and the others when they come on screen."""
+        self._stale = SAMPLE_PANES
+        if self.facts.is_shown:
+            self.facts.open()
+        elif self._comparison.compare_again() or self.position is None:
             return
-        with self.renewing(self.tokens):
-            self.tokens.show_sample(event, place(self.loaded.step, event.position))
-        if (token := self.take_token()) is not None:
-            self.tokens.go_to(token)
-        self._go_to_token(event)
+        elif waited or self._panes.shows_sample:
+            self.open(self.position, self._opening if waited else self._panes.name)
 
-    def _go_to_token(self, event: SampleOpened) -> None:
-        asked, self._asked_place = self._asked_place, None
-        sample = event.view.sample
-        if asked is not None and asked.token is not None and asked.sample == (sample.index, sample.occurrence):
-            self.tokens.go_to(asked.token)
+    # Messages ----------------------------------------------------------------------------------------------------
 
-    def on_token_view_survey_wanted(self, event: TokenView.SurveyWanted) -> None:
-        if self.loaded is not None:
-            self.reader.survey(self.loaded.step, event.name)
+    def serve(self, request: Request) -> None:
+        match request:
+            case SampleChosen():
+                self._steps.live.moved(False)
+                self.open(request.position)
+            case SampleMoved():
+                self._rollout.select_sample(request.position)
+            case TokensWanted():
+                self._token = request.token
+                self.open(request.position)
+            case SurveyWanted() if self._steps.loaded is not None:
+                self._reader.survey(self._steps.loaded.step, request.name)
+            case SortWanted(key=None):
+                self._rollout.ask_sort(request.columns)
+            case SortWanted():
+                self._rollout.sort_by(request.key, request.more)
+            case ReverseWanted():
+                self._rollout.action_reverse()
+            case SamplesArranged():
+                self._panes.arrange_samples()
+                self._panes.select_elsewhere(self._rollout.current)
 
-    @on(FieldSurveyed)
-    def _surveyed(self, event: FieldSurveyed) -> None:
-        self.tokens.take_survey(event)
+    def take(self, answer: Answer) -> None:
+        match answer:
+            case SampleOpened():
+                self._show_tokens(answer)
+            case ConversationView():
+                self._show_conversation(answer)
+            case SampleFailed():
+                self.leave_reading()
+                self._app.notify(visible(answer.problem), severity="error", markup=False)
+        self.facts.take(answer)
 
-    def on_token_view_search_wanted(self, event: TokenView.SearchWanted) -> None:
-        self.reader.search(event.view, event.pattern)
+    def _show_tokens(self, opened: SampleOpened) -> None:
+        if self._steps.is_at(opened.key) and (step := self._opened(opened.position, TOKENS)) is not None:
+            with self._app.renewing(self._tokens):
+                self._tokens.show_sample(opened, place(step, opened.position))
+            for token in (self._take_token(), self._take_asked_token(opened.view.sample)):
+                if token is not None:
+                    self._tokens.go_to(token)
 
-    @on(TokenHits)
-    def _searched(self, event: TokenHits) -> None:
-        self.tokens.take_hits(event)
+    def _show_conversation(self, view: ConversationView) -> None:
+        if self._steps.is_at(view.key) and (step := self._opened(view.position, CONVERSATION)) is not None:
+            with self._app.renewing(self._conversation):
+                self._conversation.show_conversation(view, place(step, view.position), self._take_token())
 
-    # Conversation ----------------------------------------------------------------------------------------------
-
-    def on_talk(self, event: ConversationView) -> None:
-        if (
-            self.loaded is None
-            or event.key != self.loaded.key
-            or not self.sample_opened(event.position, "conversation")
-        ):
-            return
-        with self.renewing(self.talk):
-            self.talk.show_talk(event, place(self.loaded.step, event.position), self.take_token())
-
-    def take_token(self) -> int | None:
+    def _take_token(self) -> int | None:
         token, self._token = self._token, None
         return token
 
-    def action_conversation(self) -> None:
-        """From the Tokens pane to the message of the token under the cursor; back from there to the tokens."""
-        position = self.tokens.position if self.pane == "tokens" else self.rollout.current
-        if self.loaded is None or position is None:
-            return
-        self._token = self.tokens.token if self.pane == "tokens" else None
-        self.open_sample(position, "conversation")
+    def _take_asked_token(self, sample: Sample) -> int | None:
+        asked, self.asked_place = self.asked_place, None
+        return asked.token if asked is not None and asked.sample == (sample.index, sample.occurrence) else None
 
-    def on_conversation_pane_tokens_wanted(self, event: ConversationPane.TokensWanted) -> None:
-        self._token = event.token
-        self.open_sample(event.position, "tokens")
+    # Going along -------------------------------------------------------------------------------------------------
 
-    def action_member(self, by: int) -> None:
-        """The next or previous sample of the prompt group, by index."""
+    def go_along(self, by: int) -> None:
+        """Go to the next sample in the order of the table, or compare with the next one."""
+        if self._comparison.is_shown and not self.facts.is_shown:
+            return self._comparison.compare_next(by)
+        position = self._rollout.samples.go(by) if self._steps.loaded is not None else None
+        if position is not None:
+            self.go_to(position)
+
+    def go_along_group(self, by: int) -> None:
+        """Go to the next sample of the prompt group, by index."""
         from dumptui.core.step.grouping import mates
 
-        position = self.rollout.current
-        if self.loaded is None or position is None:
+        loaded, position = self._steps.loaded, self._rollout.current
+        if loaded is None or position is None:
             return
-        group = self.loaded.step.samples[position].group
-        members = mates(self.loaded.step, position)
-        members.sort(key=lambda one: (one.index is None, one.index or 0, one.occurrence))
-        at = next((at for at, one in enumerate(members) if one.position == position), -1) + by
-        if not 0 <= at < len(members):
-            self.notify("the sample is in no group" if group is None else f"no further sample in group {group}")
+        group = loaded.step.samples[position].group
+        members = mates(loaded.step, position)
+        members.sort(key=lambda sample: (sample.index is None, sample.index or 0, sample.occurrence))
+        row = next((row for row, sample in enumerate(members) if sample.position == position), -1) + by
+        if not 0 <= row < len(members):
+            text = "the sample is in no group" if group is None else f"no further sample in group {group}"
+            return self._app.notify(text)
+        self.go_to(members[row].position)
+
+    def go_to(self, position: int) -> None:
+        """Show another sample of the step in the pane that is or comes on screen, or its facts if they are."""
+        if self.facts.is_shown:
+            self._rollout.select_sample(position)
+            self.facts.open()
+        elif self._panes.shows_sample or self._steps.wait.waiting:
+            self.open(position, self._opening if self._steps.wait.waiting else self._panes.name)
+        else:
+            self._rollout.select_sample(position)
+            self._panes.select_elsewhere(position)
+
+    def go_to_pane(self, name: str) -> None:
+        """Show the same place in another pane: the sample under the cursor stays the same."""
+        if self._steps.loaded is not None and self._steps.wait.waiting:
+            self.leave_reading()
+        current = self._rollout.current if self._steps.loaded is not None else None
+        if name in SAMPLE_PANES and current is not None and self._has_to_read(current, name):
+            self.open(current, name)
+        else:
+            self._panes.show(name)
+
+    def choose_pane(self, name: str) -> None:
+        """Show a pane because the user asked for it."""
+        if name == TOKENS:
+            self._steps.live.moved(False)
+        self.go_to_pane(name)
+
+    def open_conversation(self) -> None:
+        """From the Tokens pane, go to the message of the token under the cursor."""
+        from_tokens = self._panes.name == TOKENS
+        position = self._tokens.position if from_tokens else self._rollout.current
+        if self._steps.loaded is None or position is None:
             return
-        self.go_to_sample(members[at].position)
+        self._token = self._tokens.token if from_tokens else None
+        self.open(position, CONVERSATION)
 
-    # Facts -----------------------------------------------------------------------------------------------------
-
-    def action_facts(self) -> None:
-        position = self.rollout.current
-        if self.loaded is None or position is None:
-            return
-        step = self.loaded.step
-        self._facts_of = (self.loaded.key, position)
-        self.wait.begin(f"reading all fields of sample {step.samples[position].index}")
-        self.reader.open_facts(step, position)
-
-    def on_facts(self, event: Facts) -> None:
-        asked, self._facts_of = self._facts_of, None
-        if asked == (event.key, event.sample.position) and self.wait.waiting:
-            self.wait.end()
-            if self.facts_screen is None:
-                self._open_facts(event)
-            else:
-                self.facts_screen.show(event)
-
-    def _open_facts(self, facts: Facts) -> None:
-        from dumptui.tui.screens.facts import FactsScreen
-
-        self.facts_screen = FactsScreen(facts)
-        self.push_screen(self.facts_screen, lambda _: self._facts_left(facts.key, facts.sample.position))
-
-    def _facts_left(self, key: StepKey, position: int) -> None:
-        """The pane goes to the sample whose facts were looked at last; `position` is that of the first."""
-        self.facts_screen = None
-        if self._facts_of is not None:
-            self._facts_of = None
-            self.reader.abandon()
-            self.wait.end()
-        current = self.rollout.current
-        if self.loaded is not None and self.loaded.key == key and current not in (None, position):
-            self.go_to_sample(current)
-        elif self.pane in self._stale and self._position is not None:  # read again while it lay below
-            self.open_sample(self._position, self.pane)
-
-    # Markdown --------------------------------------------------------------------------------------------------
-
-    def on_conversation_pane_markdown_wanted(self, event: ConversationPane.MarkdownWanted) -> None:
-        talk = self.talk.talk
-        assert talk is not None
-        self.reader.draw(talk, event.message, event.width)
-
-    def on_drawn(self, event: Drawn) -> None:
-        if event.problem:
-            return self.notify(event.problem)
-        blocks = self.talk.blocks
-        if self.talk.position == event.position and blocks.text_width == event.width:
-            blocks.draw(event.message, event.passages)
+    def _facts_left(self, position: int | None) -> None:
+        if position is not None:
+            self.go_to(position)
+        elif self._panes.name in self._stale and self.position is not None:  # read again while it lay below
+            self.open(self.position, self._panes.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from threading import Thread
 
@@ -16,7 +15,6 @@ from dumptui.core.errors import DumpError, NothingYet
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.text import visible
 from dumptui.tui.app.follow import POLL_SECONDS
-from dumptui.tui.cli.follow_steps import wait
 from dumptui.tui.terminal.terminal_app import TerminalApp
 
 
@@ -38,17 +36,6 @@ def look(root: Path, key: StepKey | None) -> Run | str:
 
 def subject(root: Path, key: StepKey | None) -> str:
     return f"waiting for {key or 'the first step'} of {root.resolve().name}"
-
-
-def wait_in_print(root: Path, key: StepKey | None) -> Run:
-    """Say on standard error what is waited for, once for each reason."""
-    said = ""
-    while isinstance(found := look(root, key), str):
-        if found != said:
-            print(f"dumptui: {visible(subject(root, key))}: {visible(found)}", file=sys.stderr, flush=True)
-            said = found
-        wait()
-    return found
 
 
 class WaitingApp(TerminalApp):

@@ -19,6 +19,7 @@ from dumptui import __version__
 from dumptui.core.errors import DumpError, TooLittleMemory
 from dumptui.core.process import gc_tuning, resources
 from dumptui.core.text import visible
+from dumptui.tui.panes import TABS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except Exception as error:
+        from dumptui.core.defect import defect_of
+
+        complain(f"a defect of dumptui: {defect_of(error)}; please report this line")
+        return 2
 
 
 def answer(argv: Sequence[str] | None, closed: Collection[str]) -> int:
@@ -219,7 +225,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--pane",
-        choices=("rollout", "batch", "tokens", "conversation", "health", "groups"),
+        choices=tuple(TABS),
         default=None,
         help="the pane to start in",
     )
@@ -340,11 +346,13 @@ def open_run(args: argparse.Namespace) -> Run | int:
         problem = with_suggestion(error, root)
     if not args.follow:
         raise problem
-    from dumptui.tui.app.waiting import WaitingApp, is_worth_waiting, wait_in_print
+    from dumptui.tui.app.waiting import WaitingApp, is_worth_waiting
 
     if not is_worth_waiting(problem):
         raise problem
     if args.print is not None:
+        from dumptui.tui.cli.wait_in_print import wait_in_print
+
         return wait_in_print(root, step_key(args))
     from dumptui.tui.terminal.themes import begin_with_theme
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
@@ -20,12 +20,18 @@ from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import steps, tokens
 from dumptui.core.tables.step_summary import summarise
+from dumptui.core.text import visible
 from dumptui.core.types import Record
-from dumptui.core.vocabulary import Vocabulary
+from dumptui.core.vocabulary import NoTokenizer, Vocabulary
 from dumptui.tui.cell_formats.tables import TableWriter, ratio_number, to_csv, to_json, to_table
 from dumptui.tui.presentation.signs import with_partial_signs
 
 # What a single view needs is imported by it: a tenth of the time of the shortest ones.
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dumptui.core.telemetry.telemetry import Telemetry
 
 MESSAGE_CHARACTERS = 60  # characters of a message in a table
 OF_A_SAMPLE = ("tokens", "pair", "conversation", "facts")
@@ -244,8 +250,23 @@ def brief(value: object) -> object:
 def vocabulary(run: Run) -> Vocabulary | None:
     try:
         return Vocabulary.load(run.tokenizer)
-    except DumpError:  # ids are shown instead, which the document says with null
+    except NoTokenizer:  # ids are shown instead, which the document says with null
         return None
+    except DumpError as error:
+        tell(f"{error}: token ids are shown")
+        return None
+
+
+def tell(problem: str) -> None:
+    """On standard error: what is printed lacks something."""
+    print(f"dumptui: {visible(problem)}", file=sys.stderr)
+
+
+def tell_unread(telemetry: Telemetry, paths: Callable[[Path], bool]) -> None:
+    """What can't be read of these files. That the last line of a live run is not whole yet is no news."""
+    for path, problem in telemetry.problems():
+        if paths(path) and not problem.startswith("ends in the middle of a record"):
+            tell(f"{path}: {problem}")
 
 
 def print_health(request: Request) -> int:
@@ -272,17 +293,22 @@ def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:
 def print_metrics(request: Request) -> int:
     from dumptui.core.telemetry.telemetry import Telemetry
 
-    metrics = Telemetry(request.run.root).metrics
+    telemetry = Telemetry(request.run.root)
+    metrics = telemetry.metrics
     if request.args.key is not None:
         metrics.check(request.args.key)
     rows = list(metrics.rows(request.args.key))
+    read = {log.tail.path for log in metrics.logs}
+    tell_unread(telemetry, lambda path: path in read)
     return write(request.args, rows, {"rows": rows})
 
 
 def print_lanes(request: Request) -> int:
     from dumptui.core.telemetry.telemetry import Telemetry
 
-    rows = list(Telemetry(request.run.root).lane_rows())
+    telemetry = Telemetry(request.run.root)
+    rows = list(telemetry.lane_rows())
+    tell_unread(telemetry, lambda path: True)
     return write(request.args, rows, {"rows": rows})
 
 

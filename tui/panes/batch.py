@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.message import Message
 
+from dumptui.core.run.run import StepKey
 from dumptui.core.step.distribution import Distribution
 from dumptui.core.tables import steps
 from dumptui.core.text import visible
 from dumptui.core.types import Record
+from dumptui.tui.panes.pane import Pane
+from dumptui.tui.panes.requests import ReadWanted, ReverseWanted, SampleChosen, SampleMoved, SortWanted
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.columns import Field
 from dumptui.tui.presentation.packing import cp_text, left_out_text, micro_text, shards_text, summary
-from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved, sample_records, sample_style
-from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.presentation.sample_rows import sample_records, sample_style
+from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
 from dumptui.tui.presentation.signs import sample_cells
 from dumptui.tui.reading.messages import BatchAnalysed, StepLoaded
+from dumptui.tui.reading.reader import Reader
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.message import Answer
 from dumptui.tui.widgets.plot.histogram import Bars
 from dumptui.tui.widgets.table.table import Table
 
@@ -32,7 +37,7 @@ FIRST_COLUMN = "advantages"  # the column to look at first
 PACKING_WIDGETS = ("#packing-shards", "#packing-micro", "#packing-left-out")
 
 
-class BatchPane(Vertical):
+class BatchPane(Vertical, Pane):
     """Files, packing and columns, samples below."""
 
     HELP = """\
@@ -63,23 +68,6 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         Binding("v", "columns", "Columns", id="batch.columns", tooltip="Enlarge the per-token columns, and back"),
     ]
 
-    @dataclass
-    class PackingWanted(Message):
-        """Somebody looks at the packing of a step."""
-
-        loaded: StepLoaded
-
-    @dataclass
-    class SortWanted(Message):
-        """By one of these columns, or by `key`; `more` to sort by it behind the others."""
-
-        columns: list[str]
-        key: str | None = None
-        more: bool = False
-
-    class ReverseWanted(Message):
-        """The order turned round."""
-
     def __init__(self) -> None:
         super().__init__(id="batch")
         self._arrangement = Arrangement()
@@ -101,7 +89,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         yield Bars(id="batch-bars")
         yield Table(id="batch-samples", empty="reading the step")
 
-    def show_step(self, loaded: StepLoaded, arrangement: Arrangement, *, again: bool = False) -> None:
+    def show_step(self, loaded: StepLoaded, arrangement: Arrangement, *, again: bool) -> None:
         """The samples that were trained stand in the order that those of the step have elsewhere."""
         self.files = [
             {
@@ -111,7 +99,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
             }
             for row in steps.batch(loaded.step)
         ]
-        self.samples = sample_records(loaded)
+        self.samples = sample_records(loaded.step, loaded.samples)
         self.query_one("#batch-title", Line).say(summary(loaded.step))
         self._say_empty("no train files in this step", "no sample has train data")
         self.query_one("#files", Table).show(
@@ -152,12 +140,14 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         """What takes reading every token of the step is worked out once somebody looks."""
         if self._loaded is not None and self._loaded is not self._asked:
             self._asked = self._loaded
-            self.post_message(self.PackingWanted(self._loaded))
+            self.post_message(ReadWanted(partial(Reader.pack, loaded=self._loaded)))
 
-    def show_packed(self, packed: BatchAnalysed) -> None:
-        if self._loaded is None or packed.step is not self._loaded.step:
-            return
-        if not self._loaded.key.evaluation:
+    def take(self, answer: Answer) -> None:
+        if isinstance(answer, BatchAnalysed) and self._loaded is not None and answer.step is self._loaded.step:
+            self._show_packing(self._loaded.key, answer)
+
+    def _show_packing(self, key: StepKey, packed: BatchAnalysed) -> None:
+        if not key.evaluation:
             told = shards_text(packed.loads), micro_text(packed.loads), left_out_text(packed.left_out, self.samples)
             for name, text in zip(PACKING_WIDGETS, told, strict=True):
                 self.query_one(name, Line).say(text)
@@ -191,23 +181,25 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         bars.show(one.bins, one.ends, label)
 
     def action_sort(self) -> None:
-        self.post_message(self.SortWanted([field.key for field in sample_fields(self.samples)]))
+        self.post_message(SortWanted([field.key for field in sample_fields(self.samples)]))
 
     def action_reverse(self) -> None:
-        self.post_message(self.ReverseWanted())
+        self.post_message(ReverseWanted())
 
     @on(Table.HeaderClicked, "#batch-samples")
     def _header_clicked(self, event: Table.HeaderClicked) -> None:
-        self.post_message(self.SortWanted([], event.key, event.more))
+        self.post_message(SortWanted([], event.key, event.more))
 
     def action_columns(self) -> None:
         self.toggle_class("-columns")
         self.query_one("#batch-columns" if self.has_class("-columns") else "#files", Table).focus()
 
-    def clear(self, reason: str) -> None:
-        """Nothing is known of the step."""
+    def arrange_samples(self, arrangement: Arrangement) -> None:
+        self.sort_samples(arrangement)
+
+    def fail_step(self, key: StepKey, problem: str) -> None:
         self.files, self.samples, self.trained, self._loaded, self.columns = [], [], [], None, []
-        self._say_empty(reason, "")
+        self._say_empty(problem, "")
         for line in self.query(Line):
             line.say("")
         for table in self.query(Table):
@@ -237,7 +229,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
                 text.append(f" · {visible(str(row['reason']))}", "bold")
         self.query_one("#file-detail", Line).say(text)
 
-    def sheet(self) -> Sheet | None:
+    def sheet(self, source: SheetSource) -> Sheet | None:
         if self._loaded is None:
             return None
         files, samples = self.query_one("#files", Table), self.query_one("#batch-samples", Table)

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.message import Message
 
+from dumptui.core.diff.sequences import Stretch
+from dumptui.core.diff.texts import Comparison
 from dumptui.core.fields.registry import FIELDS
 from dumptui.core.sample import comparison
-from dumptui.core.sample.comparison import Comparison, Pair
-from dumptui.core.sample.diff import Stretch
+from dumptui.core.sample.comparison import Pair
 from dumptui.core.sample.view import SampleView
-from dumptui.core.text import clip, visible
+from dumptui.core.text import clip, sample_label, visible
 from dumptui.core.types import Record
+from dumptui.tui.panes.pane import Pane
 from dumptui.tui.panes.partners import Partner
+from dumptui.tui.panes.requests import PairWanted, SampleChosen
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sample_rows import SampleChosen
-from dumptui.tui.presentation.sheets import Sheet
+from dumptui.tui.presentation.sheets import Sheet, SheetSource
 from dumptui.tui.reading.messages import SamplesCompared
-from dumptui.tui.session.location import sample_label
 from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.line import Line
 
@@ -32,7 +31,7 @@ from dumptui.tui.widgets.line import Line
 MAX_TOKEN_CELLS = 24  # cells of a token's text
 
 
-class PairPane(Vertical):
+class PairPane(Vertical, Pane):
     """What both have is folded; where they differ they stand side by side."""
 
     HELP = """\
@@ -53,13 +52,6 @@ long equal passages are folded.
         Binding("o", "exchange", "Swap", id="pair.exchange"),
         Binding("enter", "open", "Tokens", show=False, id="pair.open"),
     ]
-
-    @dataclass
-    class Wanted(Message):
-        """Two samples to compare, by their positions in the rollout file."""
-
-        left: int
-        right: int
 
     def __init__(self) -> None:
         super().__init__(id="pair")
@@ -97,12 +89,6 @@ long equal passages are folded.
         self.query_one("#pair-title", Line).say(title(left, right, partners))
         self._show_comparison()
 
-    def clear(self) -> None:
-        self.compared, self.partners = None, []
-        self.query_one(Beside).show(None)
-        for line in self.query(Line):
-            line.say("")
-
     def _show_comparison(self) -> None:
         assert self.pair is not None and self.comparison is not None
         kind = "words" if self.by_words else "tokens"
@@ -135,7 +121,7 @@ long equal passages are folded.
         texts = (self.comparison.left if sign == "-" else self.comparison.right).texts
         return text.append(f"word {at} {quoted(texts[at])}" if at < len(texts) else f"ends after {at} words")
 
-    def sheet(self) -> Sheet | None:
+    def sheet(self, source: SheetSource) -> Sheet | None:
         """Both as rows, as `--print pair` has them; the row is the current difference."""
         if self.compared is None:
             return None
@@ -177,7 +163,7 @@ long equal passages are folded.
 
     def action_exchange(self) -> None:
         if self.compared is not None:
-            self.post_message(self.Wanted(self.compared.right, self.compared.left))
+            self.post_message(PairWanted(self.compared.right, self.compared.left))
 
     def action_open(self) -> None:
         if self.compared is not None:

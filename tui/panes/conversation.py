@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.message import Message
 
-from dumptui.core.text import visible
+from dumptui.core.text import sample_label, visible
+from dumptui.tui.panes.pane import Pane
+from dumptui.tui.panes.requests import ReadWanted, TokensWanted
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.conversation import ConversationView
+from dumptui.tui.presentation.sheets import Sheet, SheetSource, conversation_sheet
+from dumptui.tui.reading.markdown import Drawn
+from dumptui.tui.reading.reader import Reader
 from dumptui.tui.widgets.blocks.blocks import Blocks
 from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.message import Answer
 
 
-class ConversationPane(Vertical):
+class ConversationPane(Vertical, Pane):
     """A block a message under one line about the sample."""
 
     HELP = """\
@@ -45,23 +50,11 @@ marked `masked` was not trained on.
         Binding("M", "markdown", "Markdown", id="conversation.markdown"),
     ]
 
-    @dataclass
-    class TokensWanted(Message):
-        """Open the tokens of a sample at one of them."""
-
-        position: int
-        token: int
-
-    @dataclass
-    class MarkdownWanted(Message):
-        """Draw the text of a message of the conversation on show as Markdown, this many cells wide."""
-
-        message: int
-        width: int
+    WITHOUT_ACTIONS = frozenset({"conversation"})
 
     def __init__(self) -> None:
         super().__init__(id="conversation")
-        self.talk: ConversationView | None = None
+        self.shown: ConversationView | None = None
 
     def compose(self) -> ComposeResult:
         yield Line(id="talk-title")
@@ -76,20 +69,19 @@ marked `masked` was not trained on.
     @property
     def position(self) -> int | None:
         """The sample on show, by its position in the rollout file."""
-        return None if self.talk is None else self.talk.position
+        return None if self.shown is None else self.shown.position
 
-    def clear(self, reason: str) -> None:
-        """Another step is open: no sample of it has been asked for yet."""
-        self.talk = None
+    def leave_sample(self, reason: str) -> None:
+        self.shown = None
         self.blocks.empty = visible(reason)
         self.blocks.show(())
         self.query_one("#talk-title", Line).say("")
 
-    def show_talk(self, talk: ConversationView, place: str, token: int | None = None) -> None:
+    def show_conversation(self, talk: ConversationView, place: str, token: int | None = None) -> None:
         """`place` says where the sample stands. The message of `token` is shown; one that was open keeps its place."""
-        before = self.talk
+        before = self.shown
         same = before is not None and (before.key, before.position) == (talk.key, talk.position)
-        self.talk = talk
+        self.shown = talk
         self.blocks.empty = "the sample has no messages"
         with self.app.batch_update():
             self.blocks.show(talk.blocks, self.blocks.current if same else 0, same=same)
@@ -98,42 +90,56 @@ marked `masked` was not trained on.
             self.go_to_token(token)
 
     def go_to_token(self, token: int) -> None:
-        assert self.talk is not None
-        found = self.talk.conversation.at_token(token)
+        assert self.shown is not None
+        found = self.shown.conversation.at_token(token)
         if found is not None:
             self.blocks.go_to(found.position)
-        elif self.talk.conversation.messages:
+        elif self.shown.conversation.messages:
             self.notify(f"the message of token #{token} is unknown")
+
+    def sheet(self, source: SheetSource) -> Sheet | None:
+        if source.step is None or source.position is None:
+            return None
+        return conversation_sheet(source.step, source.position, source.words)
 
     # Keys ------------------------------------------------------------------------------------------------------
 
     def action_tokens(self) -> None:
-        if self.talk is None or not self.talk.conversation.messages:
+        if self.shown is None or not self.shown.conversation.messages:
             return
-        message = self.talk.conversation.messages[self.blocks.current]
+        message = self.shown.conversation.messages[self.blocks.current]
         if message.where is None:
             self.notify("the tokens of this message are unknown: its text was not found in theirs")
         else:
-            self.post_message(self.TokensWanted(self.talk.position, message.where.start))
+            self.post_message(TokensWanted(self.shown.position, message.where.start))
             if message.where.how == "prompt":
                 self.notify("the message is somewhere in the prompt; its exact tokens are unknown")
 
     def action_partner(self) -> None:
-        if self.talk is None or not self.talk.conversation.messages:
+        if self.shown is None or not self.shown.conversation.messages:
             return
-        partner = self.talk.conversation.partner(self.blocks.current)
+        partner = self.shown.conversation.partner(self.blocks.current)
         if partner is None:
             self.notify("this message has no matching tool call or result")
         else:
             self.blocks.go_to(partner)
 
     def action_markdown(self) -> None:
-        if self.talk is None or not self.talk.blocks:
+        if self.shown is None or not self.shown.blocks:
             return
         if self.blocks.is_drawn(self.blocks.current):
             self.blocks.draw(self.blocks.current, {})
         else:
-            self.post_message(self.MarkdownWanted(self.blocks.current, self.blocks.text_width))
+            draw = partial(Reader.draw, talk=self.shown, message=self.blocks.current, width=self.blocks.text_width)
+            self.post_message(ReadWanted(draw))
+
+    def take(self, answer: Answer) -> None:
+        if not isinstance(answer, Drawn):
+            return
+        if answer.problem:
+            self.notify(answer.problem)
+        elif self.position == answer.position and self.blocks.text_width == answer.width:
+            self.blocks.draw(answer.message, answer.passages)
 
     @on(Blocks.Moved)
     def _moved(self, event: Blocks.Moved) -> None:
@@ -142,9 +148,7 @@ marked `masked` was not trained on.
 
 def title(talk: ConversationView, place: str) -> Text:
     sample, messages = talk.sample, talk.conversation.messages
-    text = Text().append(f"sample {'?' if sample.index is None else sample.index}", "bold")
-    if sample.occurrence:
-        text.append(f".{sample.occurrence}")
+    text = Text().append(f"sample {sample_label(sample.index, sample.occurrence)}", "bold")
     calls = sum(part.kind == "call" for message in messages for part in message.parts)
     facts = [
         place,

@@ -8,20 +8,20 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
+from dumptui.core.run.run import StepKey
 from dumptui.core.tables.group_members import Group
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
+from dumptui.tui.panes.pane import Pane
+from dumptui.tui.panes.requests import SampleChosen, SampleMoved
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.groups import facts, group_cells, group_label, group_record, title
 from dumptui.tui.presentation.sample_rows import (
-    SampleChosen,
-    SampleMoved,
-    count,
     prompt_text,
     sample_records,
     sample_style,
 )
-from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
 from dumptui.tui.presentation.signs import sample_cells
 from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.session.sample_order import Arrangement
@@ -31,7 +31,7 @@ from dumptui.tui.widgets.reward_strip import finite_range
 from dumptui.tui.widgets.table.table import Table
 
 
-class GroupsPane(Horizontal):
+class GroupsPane(Horizontal, Pane):
     """Groups on the left, the members of one on the right."""
 
     HELP = """\
@@ -87,7 +87,7 @@ own reward, if the trainer's raw rewards equal the samples'.
 
     # The step --------------------------------------------------------------------------------------------------
 
-    def show_step(self, loaded: StepLoaded, *, again: bool = False) -> None:
+    def show_step(self, loaded: StepLoaded, arrangement: Arrangement, *, again: bool) -> None:
         self._loaded, self.groups = loaded, loaded.ranked
         self._unseen, self._again = True, again
         if self.display:
@@ -99,21 +99,23 @@ own reward, if the trainer's raw rewards equal the samples'.
         if loaded is None or not self._unseen:
             return
         self._unseen = False
-        self.samples = sample_records(loaded)
+        self.samples = sample_records(loaded.step, loaded.samples)
         ends = finite_range([reward for group in self.groups for reward in group.rewards])
         self._records = [group_record(group, ends) for group in self.groups]
-        self.query_one("#groups-title", Line).say(title(loaded, self.groups))
+        self.query_one("#groups-title", Line).say(title(loaded.step, self.groups))
         self.table.empty = "the step has no samples"
         self._show_groups(keep_cursor=self._again)
 
-    def clear(self, reason: str) -> None:
-        """Nothing is known of the step."""
+    def begin_step(self, reason: str) -> None:
         self._loaded, self.groups, self.samples, self.order = None, [], [], []
         self.table.empty = visible(reason)
         for table in (self.table, self.members):
             table.show([], 0, lambda at: [])
         for line in self.query(Line):
             line.say("")
+
+    def fail_step(self, key: StepKey, problem: str) -> None:
+        self.begin_step(problem)
 
     def _show_groups(self, *, keep_cursor: bool) -> None:
         self.order = columns.order(self._records, self._arrangement.sort)
@@ -157,7 +159,7 @@ own reward, if the trainer's raw rewards equal the samples'.
         self.query_one("#group-facts", Line).say(facts(group, prompt))
         named = Text().append(f"group {group_label(group.row)}", "bold")
         self.query_one("#members-title", Line).say(
-            named.append(f" · {count(len(group.members), 'sample')}, best first")
+            named.append(f" · {plural(len(group.members), 'sample')}, best first")
         )
 
     @on(Table.Highlighted, "#group-rows")
@@ -201,7 +203,7 @@ own reward, if the trainer's raw rewards equal the samples'.
                         self._show_members()
                     self.members.cursor = group.members.index(position)
 
-    def sheet(self) -> Sheet | None:
+    def sheet(self, source: SheetSource) -> Sheet | None:
         if self._loaded is None or self.group is None:
             return None
         if self.members.has_focus:
@@ -218,8 +220,7 @@ own reward, if the trainer's raw rewards equal the samples'.
         self._look()
         (self.members if self.has_class("-members") else self.table).focus()
 
-    def up(self) -> bool:
-        """From the members back to the groups; False where it was there already."""
+    def leave_level(self) -> bool:
         inside = self.has_class("-members")
         self.remove_class("-members")
         self.table.focus()

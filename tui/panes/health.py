@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.message import Message
 
 from dumptui.core.run.run import StepKey
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
+from dumptui.tui.panes.pane import Pane
+from dumptui.tui.panes.requests import ReadWanted, StepWanted
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sample_rows import count
-from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
+from dumptui.tui.reading.messages import HealthRows
+from dumptui.tui.reading.reader import Reader
 from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.message import Answer
 from dumptui.tui.widgets.table.table import Table
 
 LEVEL_NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 LEVEL_STYLES = {"error": "bad", "warning": "warn", "info": "dim"}
 
 
-class HealthPane(Vertical):
+class HealthPane(Vertical, Pane):
     """A table of findings, the worst first once all are there, and the one under the cursor in full."""
 
     HELP = """\
 # Health
 
 What is missing, partial, unreadable or contradictory in the whole run, and what was inferred. The list grows step by
-step while the run is read.
+step while the run is read; while a run is followed, steps that change are checked again.
 
 - **error**: something is unreadable, missing or contradictory; **warning**: something covers only a part;
   **info**: worth knowing, such as the parallel layout and unrecognised files.
@@ -39,14 +40,8 @@ step while the run is read.
 """
     BINDINGS = [Binding("r", "again", "Refresh", id="health.again")]
 
-    class Wanted(Message):
-        """The run is to be looked through."""
-
-    @dataclass
-    class StepWanted(Message):
-        """Enter on what concerns a step."""
-
-        key: StepKey
+    WITHOUT_ACTIONS = frozenset({"conversation", "facts", "sample", "member", "compare"})
+    ANSWERS_RENEW = True
 
     def __init__(self) -> None:
         super().__init__(id="health")
@@ -67,9 +62,13 @@ step while the run is read.
         self._begun, self.rows = True, []
         self.query_one(Table).empty = "checking"
         self._show(done=False)
-        self.post_message(self.Wanted())
+        self.post_message(ReadWanted(Reader.find_health))
 
-    def add(self, rows: list[Record], done: bool, whole: bool = False) -> None:
+    def take(self, answer: Answer) -> None:
+        if isinstance(answer, HealthRows):
+            self._add(answer.rows, answer.done, answer.whole)
+
+    def _add(self, rows: list[Record], done: bool, whole: bool) -> None:
         """Take more rows, or the whole of them in place of those on show; the cursor stays on its finding or on top."""
         table, before = self.query_one(Table), self.rows
         at = table.cursor
@@ -83,12 +82,12 @@ step while the run is read.
             table.cursor = self.rows.index(here)
             self._show_finding(table.cursor)
 
-    def sheet(self) -> Sheet:
+    def sheet(self, source: SheetSource) -> Sheet:
         return table_sheet("health", None, list(self.rows), self.query_one(Table).cursor)
 
     def _show(self, done: bool) -> None:
         levels = [str(row["level"]) for row in self.rows]
-        counts = ", ".join(count(levels.count(level), noun) for level, noun in LEVEL_NOUNS.items())
+        counts = ", ".join(plural(levels.count(level), noun) for level, noun in LEVEL_NOUNS.items())
         title = Text().append("health of the run", "bold").append(f" · {counts}" + ("" if done else " · checking …"))
         self.query_one("#health-title", Line).say(title)
         self.query_one(Table).show(
@@ -114,7 +113,7 @@ step while the run is read.
     def _selected(self, event: Table.Selected) -> None:
         step = self.rows[event.row]["step"] if self.rows else None
         if isinstance(step, int):
-            self.post_message(self.StepWanted(StepKey(step, bool(self.rows[event.row]["evaluation"]))))
+            self.post_message(StepWanted(StepKey(step, bool(self.rows[event.row]["evaluation"]))))
 
 
 def shown(row: Record) -> Record:

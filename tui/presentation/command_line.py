@@ -5,16 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 
-from rich.text import Text
-from textual.app import ComposeResult
-from textual.binding import Binding
-from textual.containers import Vertical
-from textual.widgets import Static
-
 from dumptui.core.run.run import Run
+from dumptui.core.text import sample_label
 from dumptui.tui.presentation.sheets import Sheet
-from dumptui.tui.session.location import sample_label
-from dumptui.tui.widgets.dialogs.choices import Dialog
 
 
 def command_line(run: Run, sheet: Sheet, reward_key: str | None) -> str:
@@ -40,21 +33,3 @@ def escaped(char: str) -> str:
     if char in "\\'":
         return "\\" + char
     return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
-
-
-class CommandLine(Dialog[bool]):
-    """A dialog that shows a command line in full; the answer is whether to copy it."""
-
-    BINDINGS = [
-        Binding("y,enter", "dismiss(True)", "Copy", id="command.copy"),
-        Binding("escape,q", "dismiss(False)", "Close", id="command.leave"),
-    ]
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="dialog"):
-            yield Static(Text("this command prints the view on screen · y copy · esc close", style="bold"))
-            yield Static(Text(self.text, overflow="fold"), id="command")

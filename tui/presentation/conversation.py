@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from textual.message import Message as TextualMessage
 
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.media import named
@@ -21,14 +18,14 @@ from dumptui.core.text import visible
 from dumptui.core.vocabulary import Vocabulary
 from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.widgets.blocks.block import Block, Passage
+from dumptui.tui.widgets.message import Answer
 
 ROLE_STYLES = {"user": "second", "prompt": "second", "assistant": "first", "tool": "third", "function": "third"}
 FOLDED_ROLES = ("system", "developer", "tool", "function", MASKED_ROLE)
 PART_KINDS = {"thinking": "thinking", "special": "muted", "media": "muted", "data": "muted"}
 
 
-@dataclass
-class ConversationView(TextualMessage):
+class ConversationView(Answer):
     """The conversation of a sample, and a block a message."""
 
     key: StepKey

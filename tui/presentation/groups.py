@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
+from dumptui.core.step.step import Step
 from dumptui.core.tables.group_members import Group, mean_passes
 from dumptui.core.tables.view_columns import GROUP_COLUMNS
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sample_rows import count
 from dumptui.tui.presentation.signs import sample_cells
-from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.widgets.reward_strip import reward_strip
 
 OF_REWARDS = frozenset(column.name for column in GROUP_COLUMNS if column.covers == "rewarded")
@@ -50,17 +49,17 @@ def group_label(row: Record) -> str:
     return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
 
 
-def title(loaded: StepLoaded, groups: list[Group]) -> Text:
+def title(step: Step, groups: list[Group]) -> Text:
     """Return the groups of a step in a line: how many have equal rewards, and pass@k over all of them."""
-    text = Text().append(str(loaded.key), "bold")
-    text.append(f" · {count(len(loaded.samples), 'sample')} in {count(len(groups), 'group')}")
+    text = Text().append(str(step.files.key), "bold")
+    text.append(f" · {plural(len(step.samples), 'sample')} in {plural(len(groups), 'group')}")
     spreads = [group.spread for group in groups]
     comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
     text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
     for word in ("single", "unknown"):
         if word in spreads:
             text.append(f", {spreads.count(word)} {word}")
-    if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in loaded.step.samples):
+    if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in step.samples):
         text.append(" · rewards are dicts: w in the Rollout pane chooses an entry", "bold")
     return text.append(passes_text(mean_passes(groups)))
 
@@ -68,9 +67,9 @@ def title(loaded: StepLoaded, groups: list[Group]) -> Text:
 def facts(group: Group, prompt: str) -> Text:
     text = Text().append(f"group {group_label(group.row)}", "bold")
     if group.rewarded < len(group.members):
-        text.append(f" · {group.rewarded} of {count(len(group.members), 'reward')}", "bold")
+        text.append(f" · {group.rewarded} of {plural(len(group.members), 'reward')}", "bold")
     if len(group.attempts) < len(group.members):
-        text.append(f" · {count(len(group.members), 'sample')} of {count(len(group.attempts), 'execution')}", "bold")
+        text.append(f" · {plural(len(group.members), 'sample')} of {plural(len(group.attempts), 'execution')}", "bold")
     text.append(passes_text(group.passes)).append("   prompt ", "bold")
     return text.append(visible(" ".join(prompt[:2000].split())))
 

@@ -9,9 +9,8 @@ from rich.text import Text
 from dumptui.core.step.step import Step
 from dumptui.core.tables import steps
 from dumptui.core.tables.packing import LeftOut, Load, imbalance, worst_imbalance
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
-from dumptui.tui.presentation.sample_rows import count
 
 MAX_LISTED_SHARDS = 4  # shards whose tokens are listed one by one
 MAX_NAMED_SAMPLES = 8  # samples that are listed by name
@@ -41,7 +40,7 @@ def micro_text(loads: Sequence[Load]) -> Text:
     text = Text().append(f"{range_text(counts)} {noun}", "bold").append(" per DP shard")
     steps = {len(load.steps) for load in loads if load.steps is not None}
     if len(steps) == 1:
-        text.append(f" in {count(steps.pop(), 'optimizer step')}")
+        text.append(f" in {plural(steps.pop(), 'optimizer step')}")
     text.append(f" · tokens {range_text(sizes)}")
     if len(sizes) > 1:
         text.append(f", {max_over_mean(imbalance(sizes))}")
@@ -82,17 +81,17 @@ def summary(step: Step) -> Text:
     if step.files.key.evaluation:
         return text.append(" · evals have no train batch")
     text.append(
-        f" · trained on {step.trained} of {len(step.samples)} samples · {count(len(step.files.shards), 'file')}"
+        f" · trained on {step.trained} of {len(step.samples)} samples · {plural(len(step.files.shards), 'file')}"
     )
-    if step.peers:
-        sizes = sorted({peers.cp_size for peers in step.peers})
+    if groups := step.alignment.groups:
+        sizes = sorted({group.cp_size for group in groups})
         formats = sorted({shard.qkv_format or "format not recorded" for shard in step.shards})
-        known = "layout inferred" if any(peers.inferred for peers in step.peers) else "layout recorded"
+        known = "layout inferred" if any(group.inferred for group in groups) else "layout recorded"
         text.append(
-            f": dp {len(step.peers)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}"
+            f": dp {len(groups)} x cp {'/'.join(map(str, sizes))} ({known}) · {', '.join(map(visible, formats))}"
         )
     if reason := steps.train_reason(step):
         text.append(f" · {visible(reason)}", "bold")
-    if step.orphans:
-        text.append(f" · {len(step.orphans)} train rows match no sample: {visible(step.orphans[0])}", "bold")
+    if orphans := step.alignment.orphans:
+        text.append(f" · {len(orphans)} train rows match no sample: {visible(orphans[0])}", "bold")
     return text

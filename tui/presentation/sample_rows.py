@@ -4,48 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual.message import Message
 
 from dumptui.core.formats.media import named
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.tui.presentation import columns
 
 if TYPE_CHECKING:
     from dumptui.core.step.step import Step
     from dumptui.core.types import Record
-    from dumptui.tui.reading.messages import StepLoaded
 
 NO_TRAIN = "no train"
 MANY_SAMPLES = 16
 """Members of a group that are listed one by one."""
 
 
-@dataclass
-class SampleChosen(Message):
-    """Enter on a sample, told by its position in the rollout file."""
-
-    position: int
-
-
-@dataclass
-class SampleMoved(Message):
-    """The cursor of a table of samples went to another one."""
-
-    position: int
-
-
-def sample_records(loaded: StepLoaded) -> list[Record]:
-    """The rows of the samples table with what only the screen shows."""
+def sample_records(step: Step, rows: Sequence[Record]) -> list[Record]:
+    """Return the `rows` of the samples table of a step, with what only the screen shows."""
     from dumptui.core.tables.group_members import known_rewards
 
-    times = Counter(row["sample_index"] for row in loaded.samples)
-    rewards = known_rewards(loaded.samples, loaded.key.evaluation)
+    evaluation = step.files.key.evaluation
+    times = Counter(row["sample_index"] for row in rows)
+    rewards = known_rewards(rows, evaluation)
     records = []
-    for position, (row, sample) in enumerate(zip(loaded.samples, loaded.step.samples, strict=True)):
+    for position, (row, sample) in enumerate(zip(rows, step.samples, strict=True)):
         index = "?" if sample.index is None else sample.index
         own = sample.shown_reward if row["reward"] is None else row["reward"]
         shown = {
@@ -53,7 +37,7 @@ def sample_records(loaded: StepLoaded) -> list[Record]:
             "label": f"{index}.{sample.occurrence}" if times[sample.index] > 1 else index,
             "shown_reward": own,
             "compared_reward": own if rewards[position] is None else rewards[position],
-            "flags": flags(row, loaded.key.evaluation),
+            "flags": flags(row, evaluation),
         }
         records.append({**row, **shown})
     return records
@@ -97,11 +81,7 @@ def place(step: Step, position: int) -> str:
 def count_line(row: Record, groups: Sequence[Record]) -> str:
     """How many samples a step has, and in how many prompt groups where they have any."""
     grouped = sum(group["group_index"] is not None for group in groups)
-    return count(row["samples"], "sample") + (f" in {count(grouped, 'group')}" if grouped else "")
-
-
-def count(number: object, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)
+    return plural(row["samples"], "sample") + (f" in {plural(grouped, 'group')}" if grouped else "")
 
 
 def prompt_text(prompt: object) -> str:

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from dumptui.tui.widgets.table.table import Table
+from textual.binding import Binding
 
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
     from dumptui.core.run.run import StepKey
     from dumptui.core.sample.conversation import Conversation
     from dumptui.core.sample.view import SampleView
+    from dumptui.core.step.step import Step
     from dumptui.core.types import Record
-    from dumptui.tui.app.app import DumpTui
+    from dumptui.core.vocabulary import Vocabulary
+
+    Words: TypeAlias = Callable[[], Vocabulary | None]
+
+SHEET_KEYS = [
+    Binding("y", "app.copy", "Copy", id="desk.copy", tooltip="Copy a cell, the row or the sample's text"),
+    Binding("e", "app.export", "Export", id="desk.export", tooltip="Write this view to a file"),
+    Binding(
+        "colon",
+        "app.command",
+        "Command line",
+        key_display=":",
+        show=False,
+        id="desk.command",
+        tooltip="Show the command line that prints this view",
+    ),
+]
+"""The keys of the panes, and of a screen over them that has a sheet."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +63,25 @@ class Sheet:
         return "-".join(["dumptui", *at, *index, *what, *filter(None, [self.suffix])])
 
 
+@dataclass(frozen=True)
+class SheetSource:
+    """What a pane may need for its sheet besides what it shows: the step, the sample under the cursor, the tokenizer.
+
+    `words` is for the reader thread.
+    """
+
+    step: Step | None
+    position: int | None
+    words: Words
+
+    @property
+    def key(self) -> StepKey | None:
+        return None if self.step is None else self.step.files.key
+
+
 @runtime_checkable
 class Sheeted(Protocol):
-    """A pane, or a screen over them, that gives its rows as they are in core."""
+    """A screen over the panes that has a sheet of its own."""
 
     def sheet(self) -> Sheet | None: ...
 
@@ -60,64 +94,39 @@ def table_sheet(view: str, key: StepKey | None, rows: Sequence[Record], at: int,
     return Sheet(view, key, row, lambda: rows, document, options=options)
 
 
-def sheet_of(app: DumpTui) -> Sheet | None:
-    """What the screen or the pane on it shows; where neither tells, the cells of the table that has the focus."""
-    if isinstance(app.screen, Sheeted):
-        return app.screen.sheet()
-    if app.pane == "tokens":
-        return sample_sheet(app)
-    if app.pane == "conversation":
-        return conversation_sheet(app)
-    pane = app.panes[app.pane]
-    if isinstance(pane, Sheeted):
-        return pane.sheet()
-    table = app.focused
-    if not isinstance(table, Table):
-        return None
-    rows: list[Record] = [dict(table.texts(at)) for at in range(table.row_count)]
-    return table_sheet(app.pane, None if app.loaded is None else app.loaded.key, rows, table.cursor)
-
-
-def sample_sheet(app: DumpTui) -> Sheet | None:
-    """The sample of the Tokens pane, as `--print tokens` has it."""
+def sample_sheet(step: Step, view: SampleView, token: int, words: Words) -> Sheet:
+    """Return a sample token by token, as `--print tokens` has it; the row is that of the token at this position."""
     from dumptui.core.tables import tokens
 
-    loaded, opened = app.loaded, app.tokens.opened
-    if loaded is None or opened is None:
-        return None
-
     def document() -> Mapping[str, object]:
-        return next(tokens.tokens(loaded.step, app.reader.words(), [opened.view.sample]))
+        return next(tokens.tokens(step, words(), [view.sample]))
 
     return Sheet(
         "tokens",
-        opened.key,
-        position_row(opened.view, app.tokens.token),
+        step.files.key,
+        position_row(view, token),
         lambda: list(tokens.position_rows(dict(document()))),
         document,
-        opened.view.sample,
+        view.sample,
     )
 
 
-def conversation_sheet(app: DumpTui) -> Sheet | None:
-    """The messages of the sample, as `--print conversation` has them."""
+def conversation_sheet(step: Step, position: int, words: Words) -> Sheet:
+    """Return the messages of a sample, as `--print conversation` has them."""
     from dumptui.core.sample import conversation
 
-    loaded, position = app.loaded, app.rollout.current
-    if loaded is None or position is None:
-        return None
-    step, sample = loaded.step, loaded.step.samples[position]
-    place = {**loaded.key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
+    key, sample = step.files.key, step.samples[position]
+    place = {**key._asdict(), "sample_index": sample.index, "occurrence": sample.occurrence}
 
-    def talk() -> Conversation:
-        return conversation.read_conversation(step, sample, conversation.open_sidecar(step), app.reader.words())
+    def read() -> Conversation:
+        return conversation.read_conversation(step, sample, conversation.open_sidecar(step), words())
 
     return Sheet(
         "conversation",
-        loaded.key,
+        key,
         None,
-        lambda: list(conversation.rows(talk())),
-        lambda: {**place, **conversation.document(talk())},
+        lambda: list(conversation.rows(read())),
+        lambda: {**place, **conversation.document(read())},
         sample,
     )
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from dumptui.core.fields.registry import definition, field_label, scale_of
 from dumptui.core.formats.weight_versions import version_range, version_text
 from dumptui.core.sample.view import SampleField, SampleView
-from dumptui.core.text import clip, visible
+from dumptui.core.text import clip, sample_label, visible
 from dumptui.core.vocabulary import CONTINUATION_MARK
 from dumptui.tui.cell_formats.tables import number, ratio_number
 from dumptui.tui.presentation import columns
@@ -27,9 +27,7 @@ def by_interest(view: SampleView) -> list[tuple[str, SampleField]]:
 def title(view: SampleView, place: str) -> Text:
     sample = view.sample
     masked = 0 if view.mask is None else int((view.mask == 0).sum())
-    text = Text().append(f"sample {'?' if sample.index is None else sample.index}", "bold")
-    if sample.occurrence:
-        text.append(f".{sample.occurrence}")
+    text = Text().append(f"sample {sample_label(sample.index, sample.occurrence)}", "bold")
     counts = [
         f"{sample.response_length} response tokens",
         f"{masked} masked" if masked else "",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from textual.message import Message
 from textual.strip import Strip
 
 from dumptui.tui.cell_formats.wrapping import Lines
 from dumptui.tui.presentation.conversation import ConversationView
+from dumptui.tui.widgets.message import Answer
 
 MAX_CHARACTERS = 50_000
 """Characters of the longest text that is drawn; a longer one would take over a second."""
 
 
-@dataclass
-class Drawn(Message):
+class Drawn(Answer):
     """The drawn passages of a message, with the conversation's sample and the width; or why there are none."""
 
     position: int

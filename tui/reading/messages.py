@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
+
+from dumptui.tui.widgets.message import Answer
 
 # What it is of is imported by the thread, not for the first screen.
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from dumptui.tui.widgets.heatmap.token_flow import Flow
 
 
-@dataclass
-class StepLoaded(Message):
+class StepLoaded(Answer):
     """A step joined, with its samples and groups tables, its own row in the steps table, and its groups by reward."""
 
     key: StepKey
@@ -34,22 +34,19 @@ class StepLoaded(Message):
     ranked: list[Group]
 
 
-@dataclass
-class StepFailed(Message):
+class StepFailed(Answer):
     key: StepKey
     problem: str
     row: Record
 
 
-@dataclass
-class StepSummaries(Message):
+class StepSummaries(Answer):
     """Rows of steps that were scanned, not opened."""
 
     rows: dict[StepKey, Record]
 
 
-@dataclass
-class HealthRows(Message):
+class HealthRows(Answer):
     """More rows of the health view, or the `whole` of them; `done` with the last of them."""
 
     rows: list[Record]
@@ -57,8 +54,7 @@ class HealthRows(Message):
     whole: bool = False
 
 
-@dataclass
-class SampleOpened(Message):
+class SampleOpened(Answer):
     """A sample ready to look at, and what is known of fields over its whole step: more of that comes as Surveyed."""
 
     key: StepKey
@@ -68,8 +64,7 @@ class SampleOpened(Message):
     surveys: dict[str, FieldSurvey]
 
 
-@dataclass
-class SamplesCompared(Message):
+class SamplesCompared(Answer):
     """Two samples of a step, by their positions in the rollout file, beside each other."""
 
     key: StepKey
@@ -78,8 +73,7 @@ class SamplesCompared(Message):
     pair: Pair
 
 
-@dataclass
-class BatchAnalysed(Message):
+class BatchAnalysed(Answer):
     """How a step was packed for training, and what its per-token columns hold."""
 
     step: Step
@@ -88,29 +82,25 @@ class BatchAnalysed(Message):
     columns: list[Distribution]
 
 
-@dataclass
-class Unseen(Message):
+class Unseen(Answer):
     """A live run that can't be looked at, and why; it is tried again."""
 
     problem: str
 
 
-@dataclass
-class Broken(Message):
+class Broken(Answer):
     """Something that was worked out in the background ended with this, and without an answer."""
 
     error: BaseException
 
 
-@dataclass
-class SampleFailed(Message):
+class SampleFailed(Answer):
     """A sample that can't be looked at."""
 
     problem: str
 
 
-@dataclass
-class FieldSurveyed(Message):
+class FieldSurveyed(Answer):
     """A field over a whole step; without a survey, why there is none."""
 
     key: StepKey
@@ -119,8 +109,7 @@ class FieldSurveyed(Message):
     problem: str = ""
 
 
-@dataclass
-class TokenHits(Message):
+class TokenHits(Answer):
     """Where a pattern was found in the text of a sample, or what is wrong with the pattern."""
 
     view: SampleView
@@ -129,8 +118,7 @@ class TokenHits(Message):
     problem: str = ""
 
 
-@dataclass
-class RunPolled(Message):
+class RunPolled(Answer):
     """What a look at a live run found; `newest` is the time of its newest data, in seconds since the epoch.
 
     `words` says that token ids mean something else than before, as when the tokenizer is written late.
@@ -141,8 +129,7 @@ class RunPolled(Message):
     words: bool = False
 
 
-@dataclass
-class ReadProgress(Message):
+class ReadProgress(Answer):
     key: StepKey
     done: int
     total: int

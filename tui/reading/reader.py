@@ -29,7 +29,7 @@ NOTICE_SECONDS = 0.5  # seconds between two samples of somebody who goes through
 
 
 class Reader(ReaderThread):
-    """Reads for the screen; a newer wish abandons what an older one, or the scan, is reading."""
+    """Reads for the screen; a newer request abandons what an older one, or the scan, is reading."""
 
     def __init__(
         self,
@@ -65,30 +65,30 @@ class Reader(ReaderThread):
     # Steps -----------------------------------------------------------------------------------------------------
 
     def open_step(self, key: StepKey) -> None:
-        self.wish(lambda: self._work.open_step(key))
+        self.submit_latest(lambda: self._work.open_step(key))
 
     def take_reward(self, name: str) -> None:
         """From now on this entry of rewards that are dicts is the reward: all rows have to be worked out again."""
         self._summaries.reward_key = name
-        self.soon(lambda: self._work.forget())
+        self.submit(lambda: self._work.forget())
 
     def scan(self, keys: list[StepKey]) -> None:
         """Give the rows of the steps table in this order: the known ones at once, the others when nothing is asked."""
-        self.soon(lambda: self._work.scan.begin(keys))
+        self.submit(lambda: self._work.scan.begin(keys))
 
     def pack(self, loaded: StepLoaded) -> None:
         """Work out a step's packing, a part at a time, whenever nothing else is asked; another step ends it."""
-        self.soon(lambda: self._work.pack(loaded))
+        self.submit(lambda: self._work.pack(loaded))
 
     def find_health(self) -> None:
         """Look for what is wrong with the run, from the start, whenever nothing else is asked."""
-        self.soon(lambda: self._work.find_health())
+        self.submit(lambda: self._work.find_health())
 
     def look(self) -> None:
         """Look at a live run again, unless that is still to be done."""
         if not self._looking:
             self._looking = True
-            self.soon(self._look)
+            self.submit(self._look)
 
     def _look(self) -> None:
         self._looking = False
@@ -96,35 +96,35 @@ class Reader(ReaderThread):
 
     def passages(self, key: StepKey) -> Future[list[list[Passage]]]:
         """What the samples of a step say; the answer is Abandoned when something else is asked meanwhile."""
-        return self.submit(lambda: self._work.passages(key))
+        return self.compute(lambda: self._work.passages(key))
 
     # Samples ---------------------------------------------------------------------------------------------------
 
     def open_sample(self, step: Step, position: int, columns: int) -> None:
         """Its text is wrapped to so many cells a line: 10 ms for 100,000 tokens, which the screen must not wait for."""
-        self.hold(NOTICE_SECONDS)
-        self.wish(lambda: self._work.open_sample(step, position, columns))
+        self.defer(NOTICE_SECONDS)
+        self.submit_latest(lambda: self._work.open_sample(step, position, columns))
 
     def open_talk(self, step: Step, position: int) -> None:
-        self.wish(lambda: self._work.open_talk(step, position))
+        self.submit_latest(lambda: self._work.open_talk(step, position))
 
     def open_facts(self, step: Step, position: int) -> None:
-        self.wish(lambda: self._work.open_facts(step, position))
+        self.submit_latest(lambda: self._work.open_facts(step, position))
 
     def compare(self, step: Step, left: int, right: int) -> None:
-        self.wish(lambda: self._work.compare(step, left, right))
+        self.submit_latest(lambda: self._work.compare(step, left, right))
 
     def draw(self, talk: ConversationView, message: int, width: int) -> None:
         """Draw a message of a conversation as Markdown."""
-        self.wish(lambda: self._work.draw(talk, message, width))
+        self.submit_latest(lambda: self._work.draw(talk, message, width))
 
     def survey(self, step: Step, name: str) -> None:
         """Look at a field over the whole step of the sample opened last: some 0.3 s for 4.5 million tokens."""
-        self.soon(lambda: self._work.survey(step, name))
+        self.submit(lambda: self._work.survey(step, name))
 
     def search(self, view: SampleView, pattern: str) -> None:
         """Look for a regular expression in the text of a sample."""
-        self.soon(lambda: self._work.search(view, pattern))
+        self.submit(lambda: self._work.search(view, pattern))
 
     def words(self) -> Vocabulary | None:
         """In the thread: what token ids mean."""

@@ -1,8 +1,7 @@
-"""The thread that everything is read in: one thing at a time, and a newer wish goes before an older one."""
+"""The thread that reads everything: one call at a time; of the calls by `submit_latest`, only the newest."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import sys
@@ -24,47 +23,30 @@ class Abandoned(BaseException):
     """What was being read is no longer wanted. It passes what catches an Exception, as that would be a defect."""
 
 
-async def aside(call: Callable[..., T], *args: object) -> T:
-    """`call(*args)` in a thread beside the event loop; in the loop where there may be no more threads."""
-    begun = False
-
-    def begin() -> T:
-        nonlocal begun
-        begun = True
-        return call(*args)
-
-    try:
-        return await asyncio.to_thread(begin)
-    except RuntimeError:
-        if begun:
-            raise
-        return call(*args)
-
-
 class ReaderThread:
-    """Calls wait in a queue; a wish is a call that is left undone when another one is made before it has begun."""
+    """A thread with a queue of calls; `submit_latest` drops one before it that has not begun, or ends it."""
 
     def __init__(self, name: str, failed: Callable[[BaseException], object] = lambda error: None) -> None:
         """`failed` is told, in the thread, of what a call raised that nobody waits for."""
         sys.setswitchinterval(SWITCH_SECONDS)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._failed = failed
-        self._wish = 0  # counts the wishes
+        self._latest = 0  # counts the calls by `submit_latest`
         self._served = 0  # the one that was begun last; of the thread alone
         self._held_until = 0.0
         self._rests_until = -math.inf
         self.closed = False
 
-    def wish(self, answer: Callable[..., None], *args: object) -> None:
-        self._wish += 1
+    def submit_latest(self, answer: Callable[..., None], *args: object) -> None:
+        self._latest += 1
         self.go_on()  # this is what somebody waits for
-        self.soon(self._serve, self._wish, answer, *args)
+        self.submit(self._serve, self._latest, answer, *args)
 
     def abandon(self) -> None:
-        self.wish(lambda: None)
+        self.submit_latest(lambda: None)
 
-    def soon(self, call: Callable[..., None], *args: object) -> None:
-        """When all that was asked before is done."""
+    def submit(self, call: Callable[..., None], *args: object) -> None:
+        """Run a call after everything submitted before; what it raises goes to `failed`."""
         with contextlib.suppress(RuntimeError):  # closed meanwhile
             self._pool.submit(self._call, call, *args)
 
@@ -77,8 +59,8 @@ class ReaderThread:
             if not self.closed:
                 self._failed(error)
 
-    def hold(self, seconds: float) -> None:
-        """What can wait does so, as somebody goes on asking: the next wish would have to wait until it can be left."""
+    def defer(self, seconds: float) -> None:
+        """Let background work wait this long: somebody goes on asking, and could not interrupt it at once."""
         self._held_until = time.monotonic() + seconds
 
     @property
@@ -86,8 +68,8 @@ class ReaderThread:
         """Seconds that it still is; none below 0."""
         return max(0.0, self._held_until - time.monotonic())
 
-    def rest(self) -> None:
-        """Let what can wait do so until the screen has answered somebody: `go_on` says so, as does a wish.
+    def yield_to_ui(self) -> None:
+        """Let the thread wait until the screen has answered a key: until `go_on`, or the next `submit_latest`.
 
         A key that is held down and changes nothing keeps it half of the time.
         """
@@ -98,35 +80,36 @@ class ReaderThread:
     def go_on(self) -> None:
         self._rests_until = -math.inf
 
-    def breathe(self) -> None:
-        """In the thread, some ten times a second: wait while it is to rest."""
+    def checkpoint(self) -> None:
+        """In the thread, some ten times a second: wait while `yield_to_ui` asks for it."""
         while time.monotonic() < self._rests_until:
             time.sleep(NAP_SECONDS)
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
-        timer = Timer(seconds, self.soon, (call,))
+        timer = Timer(seconds, self.submit, (call,))
         timer.daemon = True
         try:
             timer.start()
         except RuntimeError:  # there may be no more threads: this one waits
             time.sleep(min(seconds, REST_SECONDS))
-            self.soon(call)
+            self.submit(call)
 
-    def submit(self, call: Callable[[], T]) -> Future[T]:
+    def compute(self, call: Callable[[], T]) -> Future[T]:
+        """Return the future of a call, which runs after everything submitted before."""
         return self._pool.submit(call)
 
     def check(self) -> None:
-        """In the thread: raises Abandoned when there is a wish that is not begun yet."""
-        self.breathe()
-        if self._served != self._wish:
+        """In the thread: raise Abandoned if a newer call by `submit_latest` waits."""
+        self.checkpoint()
+        if self._served != self._latest:
             raise Abandoned
 
     def close(self) -> None:
         self.closed = True
-        self._wish += 1
+        self._latest += 1
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _serve(self, wish: int, answer: Callable[..., None], *args: object) -> None:
-        self._served = wish
-        if wish == self._wish:
+    def _serve(self, number: int, answer: Callable[..., None], *args: object) -> None:
+        self._served = number
+        if number == self._latest:
             answer(*args)

@@ -13,6 +13,7 @@ from textual.message import Message
 
 from dumptui.core.errors import DumpError
 from dumptui.tui.reading.reader_thread import Abandoned
+from dumptui.tui.widgets.message import FrozenMessage
 
 if TYPE_CHECKING:
     from dumptui.core.query.text_search import Hit, Passage
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 PROGRESS_SECONDS = 0.1  # seconds between two messages of how far a search is
 
 
-@dataclass
-class Searched(Message):
+class Searched(FrozenMessage):
     """The hits in a step so far, by the position of their sample; `problem` is why there are none."""
 
     key: StepKey

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from dumptui.core.errors import DumpError, NotHere, unexpected
 from dumptui.core.live import Follow
 from dumptui.core.run.run import Run, StepFiles, StepKey
-from dumptui.core.step.step import Step, load
+from dumptui.core.step.load import load
+from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables import steps
 from dumptui.core.tables.group_members import ranked
@@ -40,9 +42,12 @@ class StepReader:
     def open(self, key: StepKey, report: Report) -> StepLoaded:
         """Raises Abandoned and DumpError."""
         recent = self.recent.get(self.files(key))
-        if recent is not None:
-            return recent
-        step, samples = self._read(key, report)
+        if recent is None:
+            step, samples = self._read(key, report)
+        else:  # other steps may tell more of how stale its samples are
+            step, samples = recent.step, self.summaries.staleness.of_samples(key, recent.samples, self._check)
+            if samples == recent.samples:
+                return recent
         groups = steps.groups(samples, evaluation=key.evaluation)
         row = self.summaries.staleness.of_step(key, steps.step_row(step, samples))
         loaded = StepLoaded(key, step, samples, groups, row, ranked(samples, groups, key.evaluation))
@@ -78,9 +83,8 @@ class StepReader:
         self._check()
         try:
             step = load(self.files(key), on_read) if self.follow is None else self.follow.load(key, on_read)
-            step.pause = self._check
-            samples = steps.samples(step, self.summaries.reward_key, brief=brief, on_field=on_field)
-            step.pause = lambda: None
+            pausing = replace(step, pause=self._check)
+            samples = steps.samples(pausing, self.summaries.reward_key, brief=brief, on_field=on_field)
             return step, samples if brief else self.summaries.staleness.of_samples(key, samples, self._check)
         except (Abandoned, DumpError):
             raise

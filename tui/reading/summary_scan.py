@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 
@@ -31,7 +31,8 @@ class Scan:
         self._post = post
         self._workers = workers
         self._waiting: deque[StepKey] = deque()
-        self._rows: dict[StepKey, Record] = {}  # of the scan, as they are kept
+        self._rows: dict[StepKey, Record] = {}  # as they are kept
+        self._told: dict[StepKey, Record] = {}  # with their staleness
         self._left: set[StepKey] = set()  # steps whose rows are not known yet
 
     def begin(self, keys: Sequence[StepKey]) -> None:
@@ -41,9 +42,12 @@ class Scan:
         for key, row in known.items():
             summaries.staleness.learn(key, row)
         unknown = [key for key in keys if key not in known]
-        self._rows = dict(known)
+        run = self._steps.run.steps
+        self._rows = {key: row for key, row in self._rows.items() if key in run and key not in unknown} | known
         self._left = set(unknown)
-        self._post(StepSummaries({key: self._dated(key, row) for key, row in known.items()}))
+        self._tell(known)
+        if not unknown:
+            self._tell_again()
         if self._workers is not None and len(unknown) >= WORTH_WORKERS:
             self._hand_out(self._workers, unknown)
         else:
@@ -54,7 +58,7 @@ class Scan:
         for key in keys:
             answer = workers.submit(partial(summarise, self._steps.files(key), reward_key))
             answer.add_done_callback(
-                lambda done, key=key: self._thread.soon(self._take, key, done, reward_key)  # type: ignore[misc]
+                lambda done, key=key: self._thread.submit(self._take, key, done, reward_key)  # type: ignore[misc]
             )
 
     def _take(self, key: StepKey, answer: Future[tuple[Record, bool]], reward_key: str | None) -> None:
@@ -75,9 +79,30 @@ class Scan:
             self._steps.summaries.keep(key, row)
         self._rows[key] = row
         self._left.discard(key)
-        self._post(StepSummaries({key: self._dated(key, row)}))
-        if not self._left and len(self._rows) > 1:  # now all of the run is known that staleness needs
-            self._post(StepSummaries({one: self._dated(one, row) for one, row in self._rows.items()}))
+        self._tell({key: row})
+        if not self._left:
+            self._tell_again()
+
+    def opened(self, key: StepKey, row: Record) -> None:
+        """A step that was read whole has its row too."""
+        self._rows[key] = self._told[key] = row
+
+    def forget(self) -> None:
+        """Of rows whose reward is another by now."""
+        self._rows, self._told = {}, {}
+
+    def _tell(self, rows: Mapping[StepKey, Record]) -> None:
+        dated = {key: self._dated(key, row) for key, row in rows.items()}
+        self._told.update(dated)
+        self._post(StepSummaries(dated))
+
+    def _tell_again(self) -> None:
+        """Now all of the run is known that staleness needs: the rows for which that tells something else."""
+        dated = {key: self._dated(key, row) for key, row in self._rows.items()}
+        others = {key: row for key, row in dated.items() if staleness_of(row) != staleness_of(self._told.get(key, {}))}
+        self._told.update(others)
+        if others:
+            self._post(StepSummaries(others))
 
     def _dated(self, key: StepKey, row: Record) -> Record:
         """With its staleness, which may take other steps: those that are left are not read a second time for it."""
@@ -85,7 +110,7 @@ class Scan:
 
     def _wait(self, *keys: StepKey) -> None:
         self._waiting.extend(keys)
-        self._thread.soon(self._next)
+        self._thread.submit(self._next)
 
     def _next(self) -> None:
         """One step, then to the back of the queue: whatever was asked meanwhile comes first."""
@@ -100,4 +125,8 @@ class Scan:
             self._waiting.appendleft(key)
         except Exception as error:  # a defect or no memory: it costs the row
             self._give(key, self._steps.unreadable(key, DumpError(str(key), unexpected(error))), False, reward_key)
-        self._thread.soon(self._next)
+        self._thread.submit(self._next)
+
+
+def staleness_of(row: Mapping[str, object]) -> tuple[object, object]:
+    return row.get("staleness_mean"), row.get("staleness_reason")

@@ -30,6 +30,7 @@ from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
 from dumptui.tui.presentation.conversation import ConversationView, ConversationViews
+from dumptui.tui.presentation.facts import read_facts
 from dumptui.tui.reading.markdown import draw
 from dumptui.tui.reading.messages import (
     BatchAnalysed,
@@ -49,7 +50,6 @@ from dumptui.tui.reading.messages import (
 from dumptui.tui.reading.reader_thread import Abandoned, ReaderThread
 from dumptui.tui.reading.step_reader import StepReader
 from dumptui.tui.reading.summary_scan import Scan
-from dumptui.tui.screens.facts import read_facts
 from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK
 
@@ -90,8 +90,10 @@ class ReaderTasks:
 
     def open_step(self, key: StepKey) -> None:
         try:
-            self._post(self._steps.open(key, lambda done, total: self._post(ReadProgress(key, done, total))))
-            self._thread.hold(PAINTING_SECONDS)
+            loaded = self._steps.open(key, lambda done, total: self._post(ReadProgress(key, done, total)))
+            self.scan.opened(key, loaded.row)
+            self._post(loaded)
+            self._thread.defer(PAINTING_SECONDS)
         except Abandoned:
             return
         except DumpError as error:
@@ -102,6 +104,7 @@ class ReaderTasks:
     def forget(self) -> None:
         """Of the steps that were read: what counts as the reward is another entry."""
         self._steps.recent.clear()
+        self.scan.forget()
 
     def passages(self, key: StepKey) -> list[list[Passage]]:
         files = self._steps.files(key)
@@ -134,7 +137,7 @@ class ReaderTasks:
         if wait > 0:
             self._thread.later(wait, partial(call, *args))
         else:
-            self._thread.soon(call, *args)
+            self._thread.submit(call, *args)
 
     def open_sample(self, step: Step, position: int, columns: int) -> None:
         if step is not self._step:
@@ -218,7 +221,7 @@ class ReaderTasks:
         """A part of the step at a time."""
         if step is not self._step or self._thread.closed:
             return
-        self._thread.breathe()
+        self._thread.checkpoint()
         try:
             found = next(parts)
         except Exception as error:  # as with a sample: it costs the scale only
@@ -238,7 +241,7 @@ class ReaderTasks:
         if loaded is not self._packing or self._thread.closed:
             return
         step = loaded.step
-        self._thread.breathe()
+        self._thread.checkpoint()
         try:
             if (one := next(coming)) is not None:
                 found.append(one)
@@ -266,7 +269,7 @@ class ReaderTasks:
             return
         self._told = problem
         self._steps.summaries.run = look.run
-        self._steps.summaries.staleness.forget(look.changed)
+        self._steps.summaries.staleness.forget((*look.changed, *look.gone))
         self._post(RunPolled(look, newest, words))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
@@ -288,7 +291,7 @@ class ReaderTasks:
                 self._health_next(self._findings)
 
     def _health_next(self, waiting: deque[Callable[[], list[Record]]]) -> None:
-        """What is found in a moment at a time; what a wish leaves half done is begun again."""
+        """What is found in a moment at a time; what a newer request leaves half done is begun again."""
         if waiting is not self._findings or self._thread.closed:
             return
         found, end = [], time.monotonic() + MOMENT_SECONDS

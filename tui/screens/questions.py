@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from dumptui.core.errors import DumpError
 from dumptui.core.process.resources import need_polars
 from dumptui.core.run.run import StepKey
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sample_rows import count
-from dumptui.tui.reading.reader_thread import aside
 from dumptui.tui.session.preferences import TABLE_COLUMNS
 from dumptui.tui.session.sample_order import LABEL_KEYS, Arrangement
+from dumptui.tui.terminal.in_thread import in_thread
 from dumptui.tui.widgets.dialogs.choices import Choose, ChooseMore, Pick
 from dumptui.tui.widgets.dialogs.prompt import Ask
 
@@ -33,7 +32,7 @@ async def import_polars() -> None:
     """Import polars, which takes 0.2 s, without blocking the event loop. Raise DumpError where it can't be loaded."""
     if "polars" not in sys.modules:
         need_polars("polars")
-        await aside(__import__, "polars")
+        await in_thread(__import__, "polars")
 
 
 def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) -> Ask:
@@ -41,7 +40,7 @@ def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) 
 
     async def check(text: str) -> str:
         await import_polars()
-        return f"{len(Arrangement(where=text).select(rows))} of {count(len(rows), 'sample')}"
+        return f"{len(Arrangement(where=text).select(rows))} of {plural(len(rows), 'sample')}"
 
     labels = {name: label for label, name in LABEL_KEYS.items() if label != name}
     names = {name: labels.get(name, "") for name in (rows[0] if rows else ())}
@@ -53,7 +52,7 @@ def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str =
         from dumptui.core.query.text_search import check_pattern
 
         await import_polars()
-        await aside(check_pattern, text)  # too large a pattern takes 0.7 s
+        await in_thread(check_pattern, text)  # too large a pattern takes 0.7 s
         return hint
 
     return Ask(title, check, value=value, hint=hint, history=history)

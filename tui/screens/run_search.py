@@ -11,8 +11,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 
 from dumptui.core.run.run import StepKey
-from dumptui.core.text import visible
-from dumptui.tui.presentation.sample_rows import count
+from dumptui.core.text import plural, visible
 from dumptui.tui.reading.run_search import Finder, Searched
 from dumptui.tui.widgets.dialogs.choices import Dialog
 from dumptui.tui.widgets.line import Line
@@ -70,8 +69,8 @@ class HitsScreen(Dialog[StepKey | None]):
         done = sum(searched.finished or searched.problem is not None for searched in self.results.values())
         self.table.empty = "searching" if done < len(self.keys) else "no sample of the run matches"
         self.table.show(HIT_COLUMNS, len(rows), lambda index: cells(rows[index]))
-        title = Text(f"{count(sum(len(searched.hits) for searched in rows), 'sample')} in ")
-        title.append(f"{done} of {count(len(self.keys), 'step')} searched · ")
+        title = Text(f"{plural(sum(len(searched.hits) for searched in rows), 'sample')} in ")
+        title.append(f"{done} of {plural(len(self.keys), 'step')} searched · ")
         title.append(f"/{visible(self.pattern)}/", "bold")
         self.query_one("#hits-title", Line).say(title)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from textual.binding import Binding
 from textual.dom import DOMNode
-from textual.keys import REPLACED_KEYS, Keys, _character_to_key, key_to_character
+from textual.keys import REPLACED_KEYS, Keys, key_to_character
 from textual.screen import Screen
 
 from dumptui import tui
@@ -18,6 +18,7 @@ from dumptui.core.ptfile.snapshot import read_bounded
 from dumptui.core.store.xdg import xdg_folder
 from dumptui.core.text import visible
 from dumptui.core.types import Record
+from dumptui.tui.terminal.key_names import key_name
 
 KEY_MODIFIERS = {"ctrl", "alt", "shift", "super", "meta", "hyper"}
 MAX_FILE_BYTES = 1 << 20  # bytes of a file of keys
@@ -79,7 +80,7 @@ def normal(key: str) -> str:
     modifiers, name = parts(key)
     if modifiers == ["shift"] and name.isalpha() and len(name) == 1:
         return name.upper()
-    return "+".join([*modifiers, _character_to_key(name) if len(name) == 1 else name])
+    return "+".join([*modifiers, key_name(name) if len(name) == 1 else name])
 
 
 def fault(line: Line, known: Mapping[str, Binding]) -> str | None:

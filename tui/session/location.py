@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dumptui.core.run.run import StepKey
-
-if TYPE_CHECKING:
-    from dumptui.tui.app.app import DumpTui
+from dumptui.core.text import sample_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +50,3 @@ def sample_key(value: object) -> tuple[int | None, int] | None:
         case [int() | None as index, int(occurrence)]:
             return index, occurrence
     return None
-
-
-def sample_label(index: int | None, occurrence: int) -> str:
-    return f"{'?' if index is None else index}" + (f".{occurrence}" if occurrence else "")
-
-
-def current_place(app: DumpTui) -> Location:
-    """Return the place on screen. While the cursor is among the steps, it has no sample."""
-    position = None if app.pane == "rollout" and not app.rollout.has_class("-samples") else app.rollout.current
-    if app.loaded is None or position is None:
-        return Location(app.wanted, app.pane)
-    sample = app.loaded.step.samples[position]
-    token = app.tokens.token if app.pane == "tokens" else None
-    return Location(app.loaded.key, app.pane, (sample.index, sample.occurrence), token)

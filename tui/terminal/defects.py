@@ -7,15 +7,15 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.app import ScreenStackError
 from textual.containers import Horizontal, Vertical
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
@@ -26,33 +26,13 @@ from textual.strip import Strip
 from textual.widget import MountError, Widget
 from textual.worker import WorkerFailed
 
-from dumptui import __version__
+from dumptui.core.defect import Defect, defect_of
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.text import visible
 from dumptui.tui.terminal.key_queue import TypedApp
 
-ROOT = Path(__file__).parents[2]
 SAID_SECONDS = 15.0
 """How long a defect that has no place on the screen is said; the same one is not said again meanwhile."""
-
-
-class Defect(NamedTuple):
-    """What to report of an exception: its type and text, where it was raised, and the version."""
-
-    what: str
-    where: str
-
-    def __str__(self) -> str:
-        return f"{self.what} at {self.where}, dumptui {__version__}"
-
-
-def defect_of(error: BaseException) -> Defect:
-    """`where` is the innermost line of dumptui itself, else that of the library."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if ROOT in Path(frame.filename).parents and frame.filename != __file__]
-    last = (own or frames)[-1:]
-    where = f"{Path(last[0].filename).name}:{last[0].lineno}" if last else "an unknown line"
-    return Defect(visible(f"{type(error).__name__}: {error}".removesuffix(": ")), where)
 
 
 def cause_of(error: BaseException) -> BaseException:
@@ -100,6 +80,10 @@ class DefectApp(TypedApp):
         """Before the panes are there, a defect is the end: there is nothing that could go on."""
         return True
 
+    @property
+    def _goes_on(self) -> bool:
+        return self.is_ready and not (self._exit or self._leaving)
+
     # At whose cost -----------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -108,7 +92,7 @@ class DefectApp(TypedApp):
         try:
             yield
         except Exception as error:
-            if not self.is_ready:
+            if not self._goes_on:
                 raise
             self._fail(pane, self._seen(error))
 
@@ -179,7 +163,7 @@ class DefectApp(TypedApp):
         try:
             await handle(message)
         except Exception as error:
-            if not self.is_ready or self._leaving or self._exit:
+            if not self._goes_on:
                 raise
             self.contain(error, node, message)
 
@@ -190,7 +174,7 @@ class DefectApp(TypedApp):
         try:
             return await super()._dispatch_action(namespace, action_name, params)
         except Exception as error:
-            if not self.is_ready:
+            if not self._goes_on:
                 raise
             defect = self._seen(error)
             self._say(f"the key failed: {defect}", defect, again=True)
@@ -199,10 +183,10 @@ class DefectApp(TypedApp):
     def _handle_exception(self, error: Exception) -> None:
         """What timers, workers and layouts raise, and everything before the panes are there and at the end.
 
-        Widgets are taken away before those that hold them, so what goes on at the end may find one gone.
+        Widgets are taken away before those that hold them, so what goes on at the end may find one gone, or its screen.
         """
         if self._exit or self._leaving:
-            if not isinstance(error, (NoMatches, MountError)):
+            if not isinstance(error, (NoMatches, MountError, ScreenStackError)):
                 super()._handle_exception(error)
         elif self.is_ready:
             self.contain(error)

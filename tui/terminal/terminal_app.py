@@ -62,12 +62,30 @@ class TerminalApp(DefectApp):
             self._driver.leave()
             self.exit(return_code=128 + signal.SIGHUP)
 
+    def painted(self) -> None:
+        """Do what waits until the screen was drawn; here nothing does."""
+
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        self._paint(screen, renderable)
+        if renderable is not None:
+            self.painted()
+
+    def _paint(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         if self._lags():
             return
         if isinstance(renderable, Rows) and not self._batch_count:
             renderable = self._shown.changes(renderable)
         super()._display(screen, renderable)
+
+    @property
+    def is_exiting(self) -> bool:
+        """Whether nothing is mounted any more, as the app ends."""
+        return self._exit
+
+    def set_window_title(self, title: str) -> None:
+        """Name the terminal's window, which tmux and the like show."""
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(f"\x1b]2;{title}\x07")
 
     def _lags(self) -> bool:
         """Whether the terminal has much to take yet: then nothing more is drawn until it has, and then all of it."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rich.text import Text
 from textual import events
 from textual.geometry import Size
-from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from dumptui.core.text import clip
+from dumptui.tui.widgets.message import FrozenMessage
 
 TAB_FORMS = ("whole", "numbers", "short")
 """All names; only the active name, between numbers; the same with less space."""
@@ -35,8 +34,7 @@ class TabLine(Widget):
 
     active: reactive[str] = reactive("", layout=False)
 
-    @dataclass
-    class Chosen(Message):
+    class Chosen(FrozenMessage):
         name: str
 
     def __init__(self, names: Mapping[str, str], share: float) -> None:

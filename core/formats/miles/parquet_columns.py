@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
-from dumptui.core.parallel.context_parallel import Array
 from dumptui.core.process.resources import need_polars
 
 if TYPE_CHECKING:

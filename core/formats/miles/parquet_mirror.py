@@ -1,4 +1,4 @@
-"""The parquet mirror of a rollout file, which gives single samples fast, and what else can stand in for that file.
+"""The parquet mirror of a rollout file, which gives single samples fast.
 
 The mirror holds tokens, masks and engine log-probs, a row a sample in the file's order. One sample of a mirror of
 30 MB costs 6 ms, all 512 of them 190 ms; a rollout file can only be read whole.
@@ -8,24 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
 
-from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.arrays import Array
+from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.parquet_columns import Index, read_index, read_lists
-from dumptui.core.formats.miles.train_file import Shard
-from dumptui.core.formats.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
-from dumptui.core.parallel.context_parallel import Array
-from dumptui.core.parallel.shard_group import group_shards
+from dumptui.core.formats.sample import Sample, read_sample
 from dumptui.core.process.isolated_reader import apart
-from dumptui.core.run.run import StepFiles, read_file
-
-Fields: TypeAlias = dict[str, Any]
+from dumptui.core.ptfile.tensor import most_values
 
 # A row group: reading one of its rows costs as much as reading all of them.
 _GROUP = 8
+# Tokens a byte: a mirror is compressed, and the same token over and over takes hardly any.
+_MOST_PACKED = 8
 
 
 def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
@@ -38,6 +33,8 @@ def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
     beyond = [row for row in wanted if not 0 <= row < len(index)]
     if beyond:
         raise DumpError(path, f"has no row {beyond[0]}: it holds {len(index)} samples")
+    if sum(index[row].total_length or 0 for row in set(wanted)) > _MOST_PACKED * most_values(path.stat().st_size):
+        raise DumpError(path, "is damaged: it claims more tokens than it can hold")
     lists = apart(read_lists, path, list(_stretches(wanted)))
     occurrences = _occurrences(index)
     return [_sample(path, row, occurrences[row], index[row], lists[row]) for row in wanted]
@@ -79,72 +76,3 @@ def _sample(path: Path, row: int, occurrence: int, numbers: Index, lists: tuple[
         raise DumpError(path, f"is damaged: row {row} holds {held} tokens for lengths of {total} and {response}")
     fields = {"response_length": response, "tokens": tokens, "loss_mask": mask, "rollout_log_probs": log_probs}
     return read_sample(fields, row, index, occurrence)
-
-
-# In place of a rollout file -------------------------------------------------------------------------------
-
-
-def read_samples_of(
-    files: StepFiles, shards: Sequence[Shard], on_read: OnRead | None = None
-) -> tuple[Rollout, DumpError | None]:
-    """The samples of a step, and why they are not from its rollout file but from the mirror or the train rows.
-
-    The train rows stand in only where there is neither of the other two. Raises the DumpError of the rollout file when
-    nothing else is left, BeingWritten while it is not whole.
-    """
-    key = files.key
-    if files.rollout is None:
-        problem = DumpError(str(key), "its rollout file is missing")
-        if files.mirror is None and shards:
-            return _rollout_of_rows(files, shards), problem
-    else:
-        try:
-            read = partial(read_rollout, step=key.step, evaluation=key.evaluation, on_read=on_read)
-            return read_file(files.rollout.path, read), None
-        except BeingWritten:
-            raise
-        except DumpError as error:
-            problem = error
-    if files.mirror is None:
-        raise problem
-    return _rollout_of_mirror(files, files.mirror.path, problem), problem
-
-
-def _rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Rollout:
-    gone = files.rollout is None or isinstance(problem.__cause__, FileNotFoundError)
-    what = "missing" if gone else "unreadable"
-    note = f"the rollout file is {what}: read from its parquet mirror, without rewards, status and text"
-    try:
-        samples = read_mirror(mirror)
-    except DumpError as error:
-        raise problem from error
-    return _rollout(files, mirror, samples, note)
-
-
-def _rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
-    """By sample_index, which is the order that indices are given in."""
-    rows = [_row_fields(peers.first, row) for peers in group_shards(shards) for row in range(peers.first.rows)]
-    rows.sort(key=lambda row: (row["index"] is None, row["index"] or 0))
-    note = "no rollout file: read from the train files, without rewards, status and text"
-    samples = list(read_samples(rows))
-    shared = {sample.index for sample in samples if sample.occurrence}
-    return _rollout(files, shards[0].path, [_unordered(one) if one.index in shared else one for one in samples], note)
-
-
-def _unordered(sample: Sample) -> Sample:
-    told = "several samples have this index; only the rollout file shows which one this is"
-    return replace(sample, notes=(*sample.notes, told))
-
-
-def _row_fields(shard: Shard, row: int) -> Fields:
-    return {
-        "index": shard.indices[row],
-        "response_length": int(shard.responses[row]),
-        "tokens": shard.tensor("tokens", row),
-        "weight_versions": shard.value("weight_versions", row),
-    }
-
-
-def _rollout(files: StepFiles, path: Path, samples: Iterable[Sample], note: str) -> Rollout:
-    noted = tuple(replace(sample, notes=(*sample.notes, note)) for sample in samples)
-    return Rollout(path, files.key.step, files.key.evaluation, noted, notes=(note,))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
-from dumptui.core.errors import NoDump
+from dumptui.core.arrays import Ints
+from dumptui.core.errors import DumpError, NoDump
 from dumptui.core.fields.registry import train_columns
 from dumptui.core.formats.values import COMPLEX_DTYPES, Dumped, as_int, as_mapping, floats, integers, plain
-from dumptui.core.parallel.context_parallel import Ints
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import OnRead, PtFile
+from dumptui.core.ptfile.tensor import most_values
 
 # Columns of one value a response token, which are cut over context-parallel ranks.
 PER_TOKEN = train_columns()
@@ -39,6 +40,8 @@ PLAIN_COLUMNS = frozenset(["rewards", "raw_reward", "truncated"])
 # Columns of whole numbers, one a token or a response token.
 INTEGER_COLUMNS = frozenset(["tokens", "loss_masks"])
 ODD_WIDTH = -2  # in place of a number of values
+FEW = 3  # values that tell whether it is worth a look at all of them
+T = TypeVar("T")
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)
@@ -137,6 +140,8 @@ def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None =
 def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any], step: int, rank: int | None) -> Shard:
     with file.reading():
         listed = {name: read_column(name, values) for name, values in columns.items()}
+    if sum(map(shared_values, listed.values())) > most_values(file.size):
+        raise DumpError(file.path, "its rows share tensors: together they claim more values than it can hold")
     responses = int_column(listed.get("response_lengths"), sizes(listed.get("loss_masks")))
     totals = int_column(listed.get("total_lengths"), sizes(listed.get("tokens")))
     if responses is None or totals is None or len(responses) != len(totals):
@@ -220,10 +225,13 @@ def is_per_token(name: str, values: object, rows: int) -> bool:
     """Whether a column holds one float tensor a row: the shape of every per-token statistic, known by name or not."""
     if name in NOT_PER_TOKEN or not isinstance(values, (list, tuple)) or len(values) != rows:
         return False
-    there = (value for value in values if value is not None)
-    if name not in PER_TOKEN:
-        return is_floats(next(there, None))
-    return any(map(is_floats, there))
+    there = [value for value in values if value is not None]
+    return any(map(is_floats, there)) if name in PER_TOKEN else mostly(is_floats, there)
+
+
+def mostly(fits: Callable[[T], bool], values: Sequence[T]) -> bool:
+    """Whether more than half of some values fit, so that an odd one costs itself; none of the first few is enough."""
+    return any(map(fits, values[:FEW])) and 2 * sum(map(fits, values)) > len(values)
 
 
 def is_floats(value: object) -> bool:
@@ -249,13 +257,24 @@ def read_column(name: str, values: object) -> object:
     if name in PLAIN_COLUMNS:
         return [plain(row) for row in listed]
     if name in INTEGER_COLUMNS:
-        return [vector(whole_numbers(row)) for row in listed]
+        if all(isinstance(row, Dumped) and row.shape for row in listed):
+            return listed
+        return read_once(lambda row: vector(whole_numbers(row)), listed)
     # A row of one value may have no side; a column that nobody knows and of nothing else has a value a sample.
     if name in PER_TOKEN or (name not in NOT_PER_TOKEN and any(map(is_row, listed))):
         listed = [vector(row) for row in listed]
     if all(isinstance(row, Dumped) for row in listed) or not any(map(is_float_list, listed)):
         return listed
-    return [numbers_row(row) for row in listed]
+    return read_once(numbers_row, listed)
+
+
+def read_once(read: Callable[[object], object], rows: Sequence[object]) -> list[object]:
+    """Return `read` of each row; a row that several share is read once."""
+    made: dict[int, object] = {}
+    for row in rows:
+        if id(row) not in made:
+            made[id(row)] = read(row)
+    return [made[id(row)] for row in rows]
 
 
 def is_float_list(row: object) -> bool:
@@ -269,6 +288,18 @@ def numbers_row(row: object) -> object:
 
 def vector(row: object) -> object:
     return row.vector() if isinstance(row, Dumped) and not row.shape else row
+
+
+def shared_values(rows: object) -> int:
+    """Return how many values the rows of a column hold together, if some of them are the same object.
+
+    The values of other columns were counted when the file was opened.
+    """
+    if not isinstance(rows, (list, tuple)) or not rows or not isinstance(rows[0], Dumped):
+        return 0
+    if len(set(map(id, rows))) == len(rows):
+        return 0
+    return sum(row.size for row in rows if isinstance(row, Dumped))
 
 
 def whole_numbers(row: object) -> object:

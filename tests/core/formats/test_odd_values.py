@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 import torch
 
+from dumptui.core.formats.sample import read_rollout
 from dumptui.core.formats.values import alike
 from dumptui.core.health import run_health
+from dumptui.core.ptfile.file import Placeholder, PtFile
 from dumptui.core.run.run import Run
 from dumptui.core.sample import conversation
 from dumptui.core.sample.facts import sample_facts
@@ -224,3 +227,27 @@ def test_engine_log_probs_that_can_t_be_read_are_not_undumped(tmp_path: Path) ->
     step = read(tmp_path)
     assert field(step, "rollout_log_probs")["state"] == field(step, "lp_diff")["state"] == "unreadable"
     assert "rollout_log_probs is not a list of numbers" in documents(step)[0]["notes"]
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("length", [0, 6, 200])
+def test_arrays_of_pythons_own_are_read_as_numbers(tmp_path: Path, protocol: int, length: int) -> None:
+    """They were taken for what is no list of numbers."""
+    tokens = array("q", range(length + 3))
+    fields = {"loss_mask": array("b", [1] * length), "rollout_log_probs": array("f", [-0.5] * length)}
+    one = sample(0, prompt_len=3, response_len=length) | {"tokens": tokens, "reward": 1.0} | fields
+    torch.save({"rollout_id": 0, "samples": [one]}, tmp_path / "0.pt", pickle_protocol=protocol)
+    (read,) = read_rollout(tmp_path / "0.pt", 0, False).samples
+    assert read.tokens.tolist() == list(tokens) and read.notes == ()
+    assert read.loss_mask is not None and read.loss_mask.tolist() == [1] * length
+    assert read.rollout_log_probs is not None and read.rollout_log_probs.tolist() == [-0.5] * length
+
+
+@pytest.mark.parametrize("code", "bBhHiIlLqQfd")
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_every_kind_of_array_is_read(tmp_path: Path, code: str, protocol: int) -> None:
+    values = array(code, [1, 2, 100])
+    torch.save([values, array("u", "text")], tmp_path / "0.pt", pickle_protocol=protocol)
+    found, text = PtFile(tmp_path / "0.pt").root
+    assert found.numpy().tolist() == values.tolist()
+    assert isinstance(text, Placeholder)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import torch
 
@@ -436,6 +437,17 @@ def test_a_mirror_of_an_earlier_attempt(tmp_path: Path) -> None:
     write(tmp_path / "earlier", 1)
     (tmp_path / "earlier/dashboard_columns/rollout_1.parquet").replace(mirror)
     problem = "mirrors other samples than the rollout file holds"
+    assert said(tmp_path) == [(0, "dashboard_columns/rollout_0.parquet", "error", problem)]
+
+
+@pytest.mark.parametrize("column", ["tokens", "rollout_log_probs", "loss_mask"])
+def test_a_mirror_that_holds_other_values(tmp_path: Path, column: str) -> None:
+    write_step(tmp_path, 0, [sample(at, loss_mask=[1, 1, 0, 1, 1, 1]) for at in range(4)])
+    assert said(tmp_path) == []
+    mirror = tmp_path / "dashboard_columns/rollout_0.parquet"
+    changed = pl.when(pl.col("sample_index") == 2).then(pl.col(column).list.reverse()).otherwise(pl.col(column))
+    pl.read_parquet(mirror).with_columns(changed).write_parquet(mirror)
+    problem = "holds other tokens, masks or log-probs than the rollout file in 1 of 4 samples"
     assert said(tmp_path) == [(0, "dashboard_columns/rollout_0.parquet", "error", problem)]
 
 

@@ -4,6 +4,7 @@ odd costs its own sample.
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +105,12 @@ def test_an_odd_row_of_a_train_file_costs_its_own_sample(tmp_path: Path, column:
     batch = [sample(at) for at in range(3)]
     truth = write_step(tmp_path, 0, batch, truth={"own": [[0.5] * 6] * 3}, mirror=False)
     whole = truth.files[0].read_bytes()
-    others = [document["fields"] for document in documents(read(tmp_path))]
-    for odd in ODD:
+    sound = [document["fields"] for document in documents(read(tmp_path))]
+    for at, odd in enumerate(ODD):
         truth.files[0].write_bytes(whole)
-        edit(truth.files[0], lambda payload, odd=odd: payload["rollout_data"][column].__setitem__(1, odd))
+        edit(truth.files[0], lambda payload, at=at, odd=odd: payload["rollout_data"][column].__setitem__(at % 2, odd))
         found = look_at_everything(tmp_path)
-        assert found[0]["fields"] == others[0] and found[2]["fields"] == others[2], odd
+        assert [found[one]["fields"] == sound[one] for one in (1 - at % 2, 2)] == [True, True], odd
 
 
 @pytest.mark.parametrize("key", list(sample(0)))
@@ -202,3 +203,27 @@ def test_a_mask_between_0_and_1_is_told(tmp_path: Path, where: str) -> None:
     told = [[note for note in one["notes"] if "other than 0 and 1" in note] for one in documents_]
     assert not told[0] and len(told[1]) == 1
     assert any("other than 0 and 1" in str(row["problem"]) for row in health(Run.open(tmp_path)))
+
+
+def test_an_odd_value_under_a_key_that_nobody_knows_costs_its_own_sample(tmp_path: Path) -> None:
+    batch = [sample(at, own=[0.5] * 6 if at else [0.5] * 4) for at in range(4)]
+    write_step(tmp_path, 0, batch, train=False, mirror=False)
+    shown = [document["fields"]["own"] for document in look_at_everything(tmp_path)]
+    assert [one["values"] for one in shown] == [None, *[[0.5] * 6] * 3]
+    assert shown[0]["reason"] == "own has 4 values for 6 response tokens"
+
+
+def test_a_damaged_tensor_of_a_rollout_file_costs_its_own_sample(tmp_path: Path) -> None:
+    batch = [{**one, "rollout_log_probs": torch.tensor(one["rollout_log_probs"])} for one in map(sample, range(3))]
+    path = tmp_path / "rollout_data" / "0.pt"
+    write_step(tmp_path, 0, [sample(at) for at in range(3)], mirror=False)
+    torch.save({"rollout_id": 0, "samples": batch}, path)
+    sound = [document["fields"] for document in look_at_everything(tmp_path)]
+    with zipfile.ZipFile(path) as file:
+        header = file.getinfo("0/data/1").header_offset
+    damaged = bytearray(path.read_bytes())
+    damaged[header + 26] ^= 4
+    path.write_bytes(damaged)
+    found = look_at_everything(tmp_path)
+    assert found[0]["fields"] == sound[0] and found[2]["fields"] == sound[2]
+    assert "can't be read: its zip directory is damaged" in found[1]["notes"][0]

@@ -65,7 +65,7 @@ def test_no_value_of_another_attempt_is_shown(tmp_path: Path, layout: Layout, pr
     write_step(tmp_path, 0, attempt(1, [old for old, _ in pairs], prefix), layout, mirror=False)
     write_step(tmp_path, 0, attempt(2, [new for _, new in pairs], prefix), train=False, mirror=False)
     step = read(tmp_path)
-    assert step.trained == 0 and len(step.orphans) == len(pairs)
+    assert step.trained == 0 and len(step.alignment.orphans) == len(pairs)
     assert not shown_of_train(step)
     row = steps.step_row(step, samples(step))
     assert (row["train_samples"], row["mean_abs_lp_diff"], row["state"]) == (0, None, "not dumped")

@@ -360,7 +360,7 @@ def test_a_stale_file_of_an_earlier_attempt_is_a_missing_one(tmp_path: Path, rec
     truth = attempt(tmp_path, 200, layout, fields=fields)
     (tmp_path / "train_data" / "0_1.pt").write_bytes(stale)
     step = read(tmp_path)
-    assert step.trained == 4 and len(step.orphans) == 4 and "other tokens" in step.orphans[0]
+    assert step.trained == 4 and len(step.alignment.orphans) == 4 and "the tokens of" in step.alignment.orphans[0]
     for position, document in enumerate(documents(step)):
         shown = document["fields"]["train_log_probs"]
         assert shown["state"] == "partial" and "cp rank 1 of 2 missing" in shown["reason"]
@@ -388,7 +388,7 @@ def test_a_stale_row_between_fresh_ones_is_seen_too(tmp_path: Path) -> None:
     (tmp_path / "train_data" / "0_1.pt").write_bytes(stale)
     shown = field(read(tmp_path), "train_log_probs", 4)
     assert shown["state"] == "partial"
-    assert shown["reason"] == "cp rank 1 of 2 missing; the tokens in 0_1.pt differ from the sample's"
+    assert shown["reason"] == "cp rank 1 of 2 missing; 0_1.pt holds other tokens than the sample"
 
 
 def test_an_attempt_that_is_stale_as_a_whole_has_no_train_rows(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_an_attempt_that_is_stale_as_a_whole_has_no_train_rows(tmp_path: Path) -
     attempt(tmp_path, 100, layout)
     attempt(tmp_path, 200, layout, train=False)
     step = read(tmp_path)
-    assert step.trained == 0 and len(step.orphans) == 4
+    assert step.trained == 0 and len(step.alignment.orphans) == 4
     assert states(step, "train_log_probs") == {"not dumped"}
     assert {row["reason"] for row in steps.batch(step)} == {"none of its rows is a sample of the rollout file"}
 

@@ -112,7 +112,7 @@ async def look(app: DumpTui, pilot: Pilot[None]) -> None:
 async def assert_fresh(app: DumpTui, pilot: Pilot[None]) -> None:
     """Every pane of the newest step is, in the end, that of a new start."""
     await look(app, pilot)
-    async with following(app.run_.root, (app.size.width, app.size.height)) as (fresh, second):
+    async with following(app.steps.run.root, (app.size.width, app.size.height)) as (fresh, second):
         for name, keys in PANES.items():
             for one in (pilot, second):
                 await press(one, *keys)
@@ -125,11 +125,20 @@ async def until_same(name: str, app: DumpTui, fresh: DumpTui) -> None:
     end = time.monotonic() + DEADLINE
     while (lines(app), sheet(app)) != (lines(fresh), sheet(fresh)):
         other = [f"{ours}\n{theirs}" for ours, theirs in zip(lines(app), lines(fresh), strict=True) if ours != theirs]
-        assert time.monotonic() < end, "\n".join([f"{name}, the follower and the new start:", *other])
+        assert time.monotonic() < end, "\n".join(
+            [f"{name}, the follower and the new start:", *other, *differing(app, fresh)]
+        )
         await asyncio.sleep(0.05)
 
 
-def sheet(app: DumpTui) -> object:
+def differing(app: DumpTui, fresh: DumpTui) -> list[str]:
+    """What the rows differ in."""
+    ours, theirs = (found[2] if (found := sheet(one)) else [] for one in (app, fresh))
+    pairs = ((a, b) for a, b in zip(ours, theirs, strict=False) if a != b)
+    return [f"{key}: {a.get(key)} {b.get(key)}" for a, b in pairs for key in a | b if a.get(key) != b.get(key)]
+
+
+def sheet(app: DumpTui) -> tuple[str, StepKey | None, list[Any]] | None:
     pane = app.panes[app.pane]
     found = pane.sheet() if isinstance(pane, Sheeted) else None
     return None if found is None else (found.view, found.key, list(found.rows()))
@@ -143,7 +152,7 @@ async def test_a_follower_sees_what_a_new_start_sees(tmp_path: Path, size: tuple
     first = job.step(0)
     next(first)  # the only step is half written
     async with following(root, size) as (app, pilot):
-        await until(pilot, lambda: app.failed)
+        await until(pilot, lambda: app.steps.failed)
         await press(pilot, "5", "1")  # health is looked for once
         for _ in first:
             await look(app, pilot)
@@ -152,8 +161,8 @@ async def test_a_follower_sees_what_a_new_start_sees(tmp_path: Path, size: tuple
 
         job.tokenizer(length=500)
         for path in job.step(1):
-            if path.name == "1.pt" and StepKey(1) in app.run_.steps:
-                app.choose_step(StepKey(1))  # selected while half written
+            if path.name == "1.pt" and StepKey(1) in app.steps.run.steps:
+                app.steps.choose(StepKey(1))  # selected while half written
             await look(app, pilot)
         job.tokenizer()
         job.metrics('{"ts": 1.0, "step_key": null, "step": 0, "metrics": {"loss": 1.0}}\n{"ts": 2')
@@ -179,7 +188,7 @@ async def test_a_follower_sees_what_a_new_start_sees(tmp_path: Path, size: tuple
         root.rename(tmp_path / "away")
         await look(app, pilot)
         await until(pilot, lambda: "no such folder" in text(app))
-        app.choose_step(StepKey(1))
+        app.steps.choose(StepKey(1))
         (tmp_path / "away").rename(root)
         await look(app, pilot)
         job.rotate(0)

@@ -16,7 +16,7 @@ import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
 from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepKey, is_young, list_folder, read_file
-from dumptui.core.step.step import load
+from dumptui.core.step.load import load
 from tests.support.writer import Layout, sample, write_step
 
 FOREIGN = ["latest.pt", "0.pt.tmp", "notes.txt", "5_bak.pt", ".nfs0001", "0 (copy).pt", "eval_x.pt", "07.pt", "٣.pt"]

@@ -94,7 +94,7 @@ def test_a_cut_line_costs_its_own_sample(tmp_path: Path) -> None:
     path = tmp_path / "trajectory/0.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     assert contents(talk(tmp_path, 0)) == ["how many?"]
-    assert "last line is cut" in (talk(tmp_path, 1).note or "")
+    assert "last line is truncated" in (talk(tmp_path, 1).note or "")
 
 
 @pytest.mark.parametrize("line", ["null", "[]", "{", '{"sample_index": 0}', '{"messages": {}, "sample_index": 0}'])

@@ -16,7 +16,7 @@ import torch
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import INTEGER_COLUMNS
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.step.step import load
+from dumptui.core.step.load import load
 from dumptui.core.tables import steps
 from tests.support.reading import ELSEWHERE, assert_true, documents, elsewhere, field, read, samples, step_row, values
 from tests.support.writer import Layout, sample, write_slime_v2, write_step
@@ -109,7 +109,7 @@ def test_rows_of_one_file_are_joined_by_their_position(tmp_path: Path, indexed: 
             lambda payload: [row.update(sample_index=None) for row in payload["samples"]],
         )
     step = read(tmp_path)
-    assert step.trained == 4 and not step.orphans
+    assert step.trained == 4 and not step.alignment.orphans
     assert_true(step, truth)
 
 
@@ -122,8 +122,8 @@ def test_rows_that_do_not_say_whose_they_are_cannot_be_joined_by_number(tmp_path
     batch = [sample(None, seed=1, rollout_log_probs=[-0.1 * at] * 6) for at in range(4)]
     write_slime_v2(tmp_path, 0, batch, positions=False)
     step = read(tmp_path)
-    assert step.trained == 0 and len(step.orphans) == 4
-    assert all("cannot join" in one for one in step.orphans)
+    assert step.trained == 0 and len(step.alignment.orphans) == 4
+    assert all("cannot join" in one for one in step.alignment.orphans)
     assert {document["fields"]["train_log_probs"]["state"] for document in documents(step)} == {"not dumped"}
 
 
@@ -159,8 +159,8 @@ def test_a_train_row_without_a_sample_is_listed(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(at) for at in range(4)], mirror=False)
     write_step(tmp_path, 0, [sample(at) for at in range(3)], train=False, mirror=False)
     step = read(tmp_path)
-    assert step.orphans == ["0_0.pt row 3: sample_index 3 is not in the rollout file"]
-    assert steps.coverage(step)["orphans"] == step.orphans
+    assert step.alignment.orphans == ("0_0.pt row 3: sample_index 3 is not in the rollout file",)
+    assert steps.coverage(step)["orphans"] == [*step.alignment.orphans]
 
 
 @pytest.mark.parametrize("length", [8, 10])
@@ -305,7 +305,7 @@ def test_another_sequence_is_no_expansion(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(0, prompt_len=20, seed=1)], mirror=False)
     write_step(tmp_path, 0, [sample(0, prompt_len=6, seed=2)], train=False, mirror=False)
     step = read(tmp_path)
-    assert step.trained == 0 and "differ from the rollout file" in step.orphans[0]
+    assert step.trained == 0 and "differ from the rollout file" in step.alignment.orphans[0]
 
 
 # Case 36: THUDM/slime#1922, a template without the rank makes ranks overwrite one file ---------------------

@@ -15,7 +15,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dumptui.core.parallel.shard_group import AMBIGUOUS_COLUMNS
+from dumptui.core.parallel.slicing import AMBIGUOUS_COLUMNS
 from tests.support.against_truth import wrong_values
 from tests.support.reading import assert_true, documents, read
 from tests.support.writer import FIELDS, Layout, Rank, Truth, brute_force_slices, sample, write_step
@@ -95,7 +95,7 @@ def test_recorded_dumps_show_the_truth_wherever_a_slice_is_there(
     with tempfile.TemporaryDirectory() as folder:
         truth = write_step(Path(folder), 0, samples, layout, partition=partition, mirror=False)
         step = read(Path(folder))
-        assert step.trained == sum(map(len, partition)) and not step.orphans
+        assert step.trained == sum(map(len, partition)) and not step.alignment.orphans
         assert_true(step, truth)
 
 

@@ -121,7 +121,7 @@ async def test_such_samples_are_marked_and_come_first_by_divergence(tmp_path: Pa
     dump(tmp_path, [-1.5, -1.0, -1.0, -1.0], [-1.0] * 4, [NAN] * 4, [-1.0, NAN, -1.0, -1.0])
     async with opened(tmp_path, size=(160, 40)) as (app, pilot):
         await until_shown(pilot, "!NaN inf 5")
-        assert under_cursor(app.rollout.steps)[0] == "!0"
+        assert under_cursor(app.rollout.steps.table)[0] == "!0"
         await go(pilot, "enter", "s")
         await choose(pilot, "|Δ|")
         assert column(app.rollout.table, "sample") == ["!2", "!3", "0", "1"]

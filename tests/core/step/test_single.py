@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.step.load import load
 from dumptui.core.step.single_sample import MIRROR_NOTE, load_single
-from dumptui.core.step.step import load
 from dumptui.core.tables import tokens
 from dumptui.tui.cli.main import main
 from tests.support.writer import Layout, sample, write_step

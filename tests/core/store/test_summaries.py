@@ -14,7 +14,7 @@ import pytest
 
 from dumptui.core.process.workers import BrokenProcessPool, Workers
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.step import step as step_module
+from dumptui.core.step import load as load_module
 from dumptui.core.store import summaries as module
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
@@ -47,7 +47,7 @@ def test_kept_rows_are_the_same_and_nothing_is_read_for_them(tmp_path: Path, mon
     def never(*_: object) -> None:
         raise AssertionError("a file was read")
 
-    monkeypatch.setattr(step_module, "load", never)
+    monkeypatch.setattr(load_module, "load", never)
     monkeypatch.setattr(step_summary, "load", never)
     assert rows_of(root, tmp_path / "cache") == worked_out
     assert summaries(root, tmp_path / "cache").samples(StepKey(1)) == samples

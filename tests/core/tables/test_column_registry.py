@@ -15,7 +15,7 @@ import pytest
 import dumptui
 from dumptui.core.fields.registry import FIELDS
 from dumptui.core.run.run import Run
-from dumptui.core.step.step import load
+from dumptui.core.step.load import load
 from dumptui.core.tables import steps
 from dumptui.core.tables.alarms import alarms
 from dumptui.core.tables.column_reference import reference

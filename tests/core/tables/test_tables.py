@@ -14,7 +14,7 @@ import pytest
 
 from dumptui.core.run.run import Run
 from dumptui.core.sample.conversation import open_sidecar, read_conversation
-from dumptui.core.step.step import load
+from dumptui.core.step.load import load
 from dumptui.core.tables import steps
 from tests.support.reading import documents, groups, read, samples, step_row
 from tests.support.writer import Layout, sample, write_step

@@ -551,3 +551,41 @@ def test_what_is_told_of_the_broken_run(shared: Path) -> None:
     problems = Telemetry(shared / "runs" / "broken").problems(everything=True)
     assert {path.parent.name for path, _ in problems} == {"dashboard", "engine_series", "gpu_util", "phases"}
     assert all("in the middle of a record" in sentence for _, sentence in problems)
+
+
+@pytest.mark.parametrize("odd", [1, "x", [{}], {"a": 1}, [None], [[1]], True])
+def test_a_catalogue_and_a_document_of_other_types_are_left_out_and_told(tmp_path: Path, odd: Any) -> None:
+    use = {"ranks": odd, "engine_addrs": odd, "roles": odd}
+    document(tmp_path, "lane_catalog.json", {"lanes": {"a:0": use, "b:1": {"ranks": [3], "roles": ["train"]}}})
+    document(tmp_path, "meta.json", {"start_ts": [odd], "run_name": odd, "args": odd})
+    telemetry = Telemetry(tmp_path)
+    assert telemetry.lane_index() == [("a", 0, set(), set(), set()), ("b", 1, {3}, set(), {"train"})]
+    assert telemetry.started is None and list(telemetry.lane_rows()) == []
+    told = dict(telemetry.problems())
+    assert told[tmp_path / "dashboard" / "meta.json"] == "start_ts is no time: left out"
+    assert "1 of its lanes" in told[tmp_path / "dashboard" / "lane_catalog.json"]
+
+
+def test_a_time_of_400_digits_is_none(tmp_path: Path) -> None:
+    """It ended the thread that follows a live run, which went on saying that it is live."""
+    document(tmp_path, "meta.json", {"start_ts": 10**400})
+    (tmp_path / "dashboard" / "metrics.jsonl").write_text(
+        f'{{"ts": {10**400}, "metrics": {{}}}}\n{{"ts": 5.0, "metrics": {{}}}}\n'
+    )
+    telemetry = Telemetry(tmp_path)
+    assert telemetry.started is None and telemetry.time_range() == (5.0, 5.0)
+    assert len(telemetry.metrics.calls()) == 1
+    assert telemetry.poll() == set()
+
+
+def test_no_pipe_in_the_dashboard_is_waited_for(tmp_path: Path) -> None:
+    names = ("meta.json", "lane_catalog.json", "metrics.jsonl", "topology.jsonl", "phases.jsonl", "gpu_util.jsonl")
+    (tmp_path / "dashboard").mkdir()
+    (tmp_path / "events").mkdir()
+    for name in names:
+        os.mkfifo(tmp_path / "dashboard" / name)
+    os.mkfifo(tmp_path / "events" / "0.jsonl")
+    telemetry = Telemetry(tmp_path)
+    found = telemetry.problems(everything=True)
+    assert {path.name for path, problem in found if "is not a file" in problem} >= set(names)
+    assert telemetry.time_range() is None and list(telemetry.lane_rows()) == []

@@ -18,9 +18,10 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.core.step import step as step_module
+from dumptui.core.step import load as load_module
 from dumptui.core.store.summaries import Summaries
 from dumptui.tui.app.app import DumpTui
+from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.reading import step_cache, step_reader, tasks
 from dumptui.tui.session.sample_order import Arrangement
@@ -50,7 +51,7 @@ async def opened(
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: not app.wait.waiting)
         await until(pilot, lambda: not scanned or len(app.rollout.rows) == len(run.steps))
-        app.rollout.show_steps()
+        app.rollout.steps.show()
         yield app, pilot
 
 
@@ -67,15 +68,15 @@ async def session(long_session: Session) -> Session:
     while len(app.screen_stack) > 1:
         await app.pop_screen()
     await pilot.resize_terminal(*WIDE)
-    app.rollout.left.trend.column = "mean_abs_lp_diff"
-    app.rollout.left.shown = app.rollout.right.shown = "default"
-    app.rollout.right.rearrange(Arrangement())
+    app.rollout.steps.trend.column = "mean_abs_lp_diff"
+    app.rollout.steps.shown = app.rollout.samples.shown = "default"
+    app.rollout.samples.rearrange(Arrangement())
     app.tokens.set_reactive(TokensPane.statistic, "lp_diff")
-    app.rollout.leave_samples()
-    app.open_step(StepKey(2))
+    app.rollout.leave_level()
+    app.steps.open(StepKey(2))
     await until(pilot, lambda: not app.wait.waiting)
     app.action_pane("rollout")
-    app.rollout.steps.focus()
+    app.rollout.steps.table.focus()
     await until_shown(pilot, "< step 2 >", "1 Rollout")
     return app, pilot
 
@@ -165,7 +166,7 @@ async def test_a_newest_step_with_nothing_to_show_is_passed_over(tmp_path: Path)
     async with opened(tmp_path) as (app, pilot):
         await until_shown(pilot, "step 0, 1 of 4")
         await until_shown(pilot, "4 samples in 1 group")
-        assert under_cursor(app.rollout.steps)[:2] == ["0", "4"]
+        assert under_cursor(app.rollout.steps.table)[:2] == ["0", "4"]
         await go(pilot, "up")
         await until_shown(pilot, "the step has no samples")
         for pane in "231":
@@ -181,7 +182,7 @@ async def test_a_damaged_step_says_why_in_every_pane(tmp_path: Path) -> None:
         await until_shown(pilot, "step 3, 4 of 4")
         for pane in "231":
             await go(pilot, pane)
-            await until_shown(pilot, "3.pt: is cut short")
+            await until_shown(pilot, "3.pt: is truncated")
 
 
 # Down and up ------------------------------------------------------------------------------------------------------
@@ -195,8 +196,8 @@ async def test_enter_goes_down_to_the_tokens_and_escape_back_up(demo: Path) -> N
         assert under_cursor(app.rollout.table)[0] == "65"
         assert app.rollout.table.has_focus
         await go(pilot, "escape")
-        await until(pilot, lambda: under_cursor(app.rollout.steps)[:1] == ["2"])
-        assert app.rollout.steps.has_focus
+        await until(pilot, lambda: under_cursor(app.rollout.steps.table)[:1] == ["2"])
+        assert app.rollout.steps.table.has_focus
         await go(pilot, "escape", "3")
         for label, pane in (("2", "batch"), ("1", "rollout"), ("3", "tokens")):
             await click(pilot, TabLine, app.query_one(TabLine).render().plain.index(label), 0)
@@ -207,7 +208,7 @@ async def test_enter_goes_down_to_the_tokens_and_escape_back_up(demo: Path) -> N
 async def test_batch_keeps_the_sample_and_leads_to_its_tokens(session: Session) -> None:
     app, pilot = session
     await go(pilot, "enter", "down", "down", "2")
-    table = app.batch.query_one("#batch-samples", Table)
+    table = app.panes.of(BatchPane).query_one("#batch-samples", Table)
     await until(pilot, lambda: under_cursor(table)[0] == "66")
     await go(pilot, "down")
     await until_shown(pilot, "2_1.pt rollout_log_probs")
@@ -457,7 +458,7 @@ class Gate:
             on_read(done, 400_000_000)
             done += 1_000_000
             self.open.wait(0.02)
-        return step_module.load(files, on_read)
+        return load_module.load(files, on_read)
 
 
 async def test_a_slow_read_shows_progress_and_keys_work_meanwhile(
@@ -499,7 +500,7 @@ async def test_neither_a_step_nor_quitting_waits_for_the_scan(demo: Path, monkey
         gate = Gate(monkeypatch, StepKey(2))
         app.reader.scan([StepKey(2)])
         await until(pilot, gate.begun.is_set)
-        app.rollout.select_step(StepKey(0))
+        app.rollout.steps.select(StepKey(0))
         await until_shown(pilot, "step 0, 1 of 4", "32 samples in 8 groups")
         await press(pilot, "q")
     assert app.return_code == 0

@@ -19,6 +19,7 @@ from textual.widgets import OptionList
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.app.app import DumpTui
+from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.session.location import Location
 from dumptui.tui.terminal.clipboard import copyable
 from dumptui.tui.widgets.table.table import Table
@@ -126,12 +127,12 @@ async def test_what_is_exported_is_what_the_command_line_prints(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened(demo, key=StepKey(2)) as (app, pilot):
-        await until(pilot, lambda: len(app.rollout.rows) == len(app.run_.steps))
+        await until(pilot, lambda: len(app.rollout.rows) == len(app.steps.run.steps))
         for key in keys:
             await press(pilot, key)
             await until(pilot, lambda: not app.wait.waiting)
         if name == "dumptui-health":
-            await until(pilot, lambda: app.health.query_one(Table).empty != "checking")
+            await until(pilot, lambda: app.panes.of(HealthPane).query_one(Table).empty != "checking")
         await press(pilot, ":")
         await until_shown(pilot, "this command prints the view on screen")
         await press(pilot, "y")

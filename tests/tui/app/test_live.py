@@ -25,6 +25,7 @@ from dumptui.core.run.run import YOUNG_SECONDS, Run, StepKey
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.app.follow import data_line
+from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
 from tests.support.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown
@@ -135,7 +136,7 @@ async def test_who_looks_at_a_sample_is_left_there(root: Path) -> None:
         for keys, there in ((["enter", "down"], "sample"), (["up", "enter"], "lp_diff against position")):
             await press(pilot, *keys)
             await until(pilot, lambda: not app.wait.waiting)
-            step = len(app.run_.steps)
+            step = len(app.steps.run.steps)
             write(root, step)
             app.reader.look()
             await until_shown(pilot, f"+{step} step", there)
@@ -226,7 +227,7 @@ async def test_a_step_that_turned_bad_is_marked_without_colour(root: Path) -> No
     write_bad(root, 1)
     write(root, 2)
     async with live(root, StepKey(1)) as (app, pilot):
-        app.rollout.show_steps()
+        app.rollout.steps.show()
         await until_shown(pilot, "!1     4", "!0.5", "!100%", "· !|Δ| 0.5")
         assert [line for line in text(app).split("\n") if "!2  " in line or "!0  " in line] == []
 
@@ -245,7 +246,7 @@ async def test_what_arrives_while_the_screen_is_taken_down_is_no_defect(
 async def test_a_sample_that_is_opened_as_its_step_grows_is_opened_still(root: Path) -> None:
     write(root, 0)
     async with live(root) as (app, pilot):
-        app.open_sample(2)
+        app.samples.open(2)
         app.reader.open_step(StepKey(0))  # as when another file of it landed
         await until_shown(pilot, "sample 2 · step 0")
 
@@ -345,7 +346,7 @@ async def test_a_step_that_is_written_anew_while_its_sample_is_open_comes_back_a
         for half in halves:
             path.write_bytes(half)
             app.reader.look()
-            await until(pilot, lambda: app.failed)
+            await until(pilot, lambda: app.steps.failed)
             assert "still being written" in await still(pilot)
         path.write_bytes(whole)
         app.reader.look()
@@ -358,13 +359,13 @@ async def test_a_step_that_is_written_anew_while_its_sample_is_open_comes_back_a
 async def test_a_step_that_was_left_unread_stays_so(root: Path) -> None:
     write(root, 0, train=False)
     async with live(root) as (app, pilot):
-        app.announce(StepKey(0))
+        app.steps.announce(StepKey(0))
         await press(pilot, "escape")
-        await until_shown(pilot, "left unread")
+        await until_shown(pilot, "not loaded")
         write(root, 0)
         app.reader.look()
         await until(pilot, lambda: app.rollout.rows[StepKey(0)]["train_samples"] == 4)
-        assert "left unread" in await still(pilot)
+        assert "not loaded" in await still(pilot)
 
 
 @contextmanager
@@ -517,16 +518,16 @@ async def test_health_follows_the_run_and_keeps_its_cursor(root: Path) -> None:
         await press(pilot, "5")
         await until_shown(pilot, "0 errors, 0 warnings, 2 notes")
         await press(pilot, "down")
-        here = app.health.rows[1]
+        here = app.panes.of(HealthPane).rows[1]
         again = [sample(at, seed=70 + at) for at in range(4)]
         write_step(root, 2, again, LAYOUT, train=False, age=100)  # an attempt that resumed
         app.reader.look()
-        await until_shown(pilot, "1 error, ", "train files are older than the rollout file: of an earlier attempt")
-        assert app.health.rows[app.health.query_one("#findings", Table).cursor] == here
+        await until_shown(pilot, "1 error, ", "train files are older than the rollout file")
+        assert app.panes.of(HealthPane).rows[app.panes.of(HealthPane).query_one("#findings", Table).cursor] == here
         write_step(root, 2, again, LAYOUT, age=50)
         app.reader.look()
         await until_shown(pilot, "0 errors, 0 warnings, 2 notes")
-        assert app.health.rows[app.health.query_one("#findings", Table).cursor] == here
+        assert app.panes.of(HealthPane).rows[app.panes.of(HealthPane).query_one("#findings", Table).cursor] == here
         forget(root, 2)
         (root / "rollout_data" / "notes.txt").unlink()
         app.reader.look()
@@ -547,7 +548,7 @@ async def test_health_says_of_a_file_that_stays_broken_what_a_new_start_says(
         age(root, 0, YOUNG_SECONDS + 30)
         age(root, 1, YOUNG_SECONDS)
         app.reader.look()
-        await until_shown(pilot, "1 error, 0 warnings, 1 note", "is cut short")
+        await until_shown(pilot, "1 error, 0 warnings, 1 note", "is truncated")
         path.write_bytes(whole)
         age(root, 1, 0)
         app.reader.look()
@@ -611,6 +612,21 @@ async def test_what_the_file_system_refused_is_read_once_it_is_not(root: Path, m
         await until_shown(pilot, "0 errors", "step 1, 2 of 2")
         await press(pilot, "1")
         await until_shown(pilot, "4 samples in 1 group")
+
+
+async def test_a_folder_that_can_not_be_listed_is_an_error_until_it_can(root: Path, tmp_path: Path) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        await press(pilot, "5")
+        await until_shown(pilot, "0 errors, 0 warnings, 1 note")
+        (root / "train_data").rename(tmp_path / "away")
+        (root / "train_data").write_text("")
+        app.reader.look()
+        await until_shown(pilot, "1 error, 0 warnings, 1 note", "train_data: can't be listed: Not a directory")
+        (root / "train_data").unlink()
+        (tmp_path / "away").rename(root / "train_data")
+        app.reader.look()
+        await until_shown(pilot, "0 errors, 0 warnings, 1 note", "live, data")
 
 
 @pytest.fixture

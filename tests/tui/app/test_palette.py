@@ -50,3 +50,14 @@ async def test_every_key_that_does_something_here_has_an_entry(demo: Path) -> No
         assert text(app).count("Quit  (q)") == 1 and "Quit the application" not in text(app)
         await press(pilot, "escape")
         await until(pilot, lambda: len(app.screen_stack) == 1)
+
+
+async def test_a_second_click_beside_it_is_late(demo: Path) -> None:
+    async with opened(demo) as (app, pilot):
+        for _ in range(2):
+            await press(pilot, "ctrl+p")
+            await until(pilot, lambda: len(app.screen_stack) == 2)
+        await pilot.double_click(offset=(1, 25))
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        await press(pilot, "1")
+        await until_shown(pilot, "step 3, 4 of 4")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from textual.app import ComposeResult
 
+from dumptui.core.defect import Defect, defect_of
 from dumptui.core.run.run import StepKey
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.batch import BatchPane
@@ -17,7 +18,6 @@ from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.panes.rollout.steps_table import StepsSide
 from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.screens.help import HelpScreen
-from dumptui.tui.terminal.defects import Defect, defect_of
 from dumptui.tui.widgets.plot.scatter import Scatter
 from tests.support.screen import press, tab, text, until, until_shown
 from tests.tui.app.test_app import opened
@@ -65,7 +65,7 @@ async def test_a_widget_that_can_not_be_drawn_is_replaced_until_it_can(
 async def test_a_pane_that_can_not_take_a_step_is_replaced_until_another_step(
     demo: Path, monkeypatch: pytest.MonkeyPatch, defects: list[BaseException]
 ) -> None:
-    Broken(monkeypatch, BatchPane, "sort_samples", lambda self, *_, **__: self.app.wanted == StepKey(2))
+    Broken(monkeypatch, BatchPane, "sort_samples", lambda self, *_, **__: self.app.steps.wanted == StepKey(2))
     async with opened(demo, key=StepKey(1), size=SIZE) as (app, pilot):
         await press(pilot, ">", tab("batch"))
         await until_shown(pilot, "this pane failed: ", *SAID, "step 2, 3 of 4")
@@ -114,7 +114,7 @@ async def test_a_timer_that_fails_costs_the_side_that_it_is_for(
 ) -> None:
     async with opened(demo, key=StepKey(2), size=SIZE) as (app, pilot):
         Broken(monkeypatch, StepsSide, "show", lambda self: True)
-        app.rollout.summarise(StepKey(2), app.rollout.rows[StepKey(2)])
+        app.rollout.steps.summarise(StepKey(2), app.rollout.rows[StepKey(2)])
         await until_shown(pilot, "this pane failed: ", "LookupError: ", "< step 2 >", "reward against length")
         assert_contained(app, defects)
 

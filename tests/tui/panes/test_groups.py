@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.group_members import Group, mean_passes, ranked
 from dumptui.core.tables.pass_at_k import is_binary, pass_at, pass_rates
+from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.widgets.reward_strip import BAR_CHARACTERS, reward_strip
 from tests.support.reading import groups, read, samples
 from tests.support.screen import press, tab, text, until, until_shown
@@ -160,9 +161,9 @@ async def test_from_groups_to_members_to_tokens_and_back(demo: Path) -> None:
     async with opened(demo, key=StepKey(2), size=(120, 30)) as (app, pilot):
         await go(pilot, TAB)
         await until_shown(pilot, "32 samples in 8 groups", "zero-std 1 of 8", "pass@1 0.28")
-        assert under_cursor(app.groups.table)[:3] == ["16", "----", "zero-std"]
+        assert under_cursor(app.panes.of(GroupsPane).table)[:3] == ["16", "----", "zero-std"]
         await go(pilot, "down")
-        assert under_cursor(app.groups.table)[:2] == ["17", "+---"]
+        assert under_cursor(app.panes.of(GroupsPane).table)[:2] == ["17", "+---"]
         await until_shown(pilot, "group 17 · 4 samples, best first", "group 17 · pass@1 0.25")
         await press(pilot, ":")
         await until_shown(pilot, "--print groups --step 2")
@@ -172,20 +173,20 @@ async def test_from_groups_to_members_to_tokens_and_back(demo: Path) -> None:
         await go(pilot, "escape", "enter")
         await until_shown(pilot, "sample 69 · step 2")
         await go(pilot, "escape")
-        assert app.pane == "groups" and app.groups.members.has_focus
+        assert app.pane == "groups" and app.panes.of(GroupsPane).members.has_focus
         await go(pilot, "escape")
-        assert app.groups.table.has_focus
+        assert app.panes.of(GroupsPane).table.has_focus
         await go(pilot, "1")
         assert under_cursor(app.rollout.table)[0] == "69"
         await go(pilot, "end", TAB)
-        assert under_cursor(app.groups.table)[0] == "23"
+        assert under_cursor(app.panes.of(GroupsPane).table)[0] == "23"
 
 
 @pytest.mark.parametrize(("key", "index"), [("b", 72), ("m", 75), ("w", 74)])
 async def test_best_median_and_worst_are_a_key_away(demo: Path, key: str, index: int) -> None:
     async with opened(demo, key=StepKey(2)) as (app, pilot):
         await go(pilot, TAB, "down", "down")
-        assert under_cursor(app.groups.table)[:2] == ["18", "++--"]
+        assert under_cursor(app.panes.of(GroupsPane).table)[:2] == ["18", "++--"]
         await go(pilot, key)
         await until_shown(pilot, f"sample {index} · step 2")
 
@@ -194,9 +195,9 @@ async def test_groups_are_sorted_by_any_column(demo: Path) -> None:
     async with opened(demo, key=StepKey(2)) as (app, pilot):
         await go(pilot, TAB, "s")
         await choose(pilot, "reward")
-        first = under_cursor(app.groups.table)
+        first = under_cursor(app.panes.of(GroupsPane).table)
         await go(pilot, "S")
-        assert under_cursor(app.groups.table)[:3] == ["16", "----", "zero-std"] and first[0] != "16"
+        assert under_cursor(app.panes.of(GroupsPane).table)[:3] == ["16", "----", "zero-std"] and first[0] != "16"
 
 
 async def test_narrow_one_level_at_a_time(demo: Path) -> None:
@@ -215,7 +216,7 @@ async def test_a_group_without_rewards_has_no_best(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         await go(pilot, TAB)
         await until_shown(pilot, "zero-std 0 of 0, 1", "[/x]␛[2J")
-        assert under_cursor(app.groups.table)[:3] == ["0", "?", "?"]
+        assert under_cursor(app.panes.of(GroupsPane).table)[:3] == ["0", "?", "?"]
         await press(pilot, "b")
         await until_shown(pilot, "no sample of the group has a reward")
 
@@ -223,7 +224,13 @@ async def test_a_group_without_rewards_has_no_best(tmp_path: Path) -> None:
 async def test_evals_and_unreadable_steps(shared: Path) -> None:
     async with opened(shared / "runs" / "multiturn", key=StepKey(2, True), size=(120, 30)) as (app, pilot):
         await go(pilot, TAB)
-        await until(pilot, lambda: "set" in app.groups.table.render_line(0).text or app.groups.table.row_count > 1)
+        await until(
+            pilot,
+            lambda: (
+                "set" in app.panes.of(GroupsPane).table.render_line(0).text
+                or app.panes.of(GroupsPane).table.row_count > 1
+            ),
+        )
         await until_shown(pilot, "10 unknown", "rewards are dicts: w in the Rollout pane chooses")
         await go(pilot, "d")
         await until_shown(pilot, "next in the table")
@@ -231,7 +238,7 @@ async def test_evals_and_unreadable_steps(shared: Path) -> None:
         await go(pilot, "enter", "enter")
         await until_shown(pilot, "· eval 2")
     async with opened(shared / "runs" / "broken") as (app, pilot):
-        for _ in range(len(app.run_.steps)):
+        for _ in range(len(app.steps.run.steps)):
             await go(pilot, TAB, "enter", "b", "escape", "less_than_sign")
         assert app.is_running
 
@@ -242,7 +249,8 @@ async def test_a_reward_that_is_a_dict_is_told_by_the_number_it_was_trained_with
     async with opened(tmp_path, size=(120, 40)) as (app, pilot):
         await until_shown(pilot, "group 0: 0.25  0.75  0.50")
         await go(pilot, TAB, "enter")
-        assert [app.groups.members.texts(at)["compared_reward"] for at in range(3)] == ["0.75", "0.50", "0.25"]
+        members = app.panes.of(GroupsPane).members
+        assert [members.texts(at)["compared_reward"] for at in range(3)] == ["0.75", "0.50", "0.25"]
         await go(pilot, "d")
         await until_shown(pilot, "reward   0.75", "best")
         await press(pilot, "enter")

@@ -13,6 +13,7 @@ from dumptui.core.step.distribution import distributions
 from dumptui.core.step.step import Step
 from dumptui.core.tables.packing import Load, imbalance, left_out, loads, worst_imbalance
 from dumptui.core.tables.steps import batch
+from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.presentation.packing import left_out_text, micro_text, shards_text
 from dumptui.tui.widgets.plot.histogram import axis, bars
 from dumptui.tui.widgets.table.table import Table
@@ -179,7 +180,7 @@ async def test_the_batch_pane_tells_of_packing_and_columns(demo: Path) -> None:
             pilot, "not trained  4 without a train row, like their whole group: 124 125 126 127 · 12", "advantages, "
         )
         await until_shown(pilot, "4 micro-batches per DP shard in 1 optimizer step", "tokens  dp 0 3,876")
-        table = app.batch.query_one("#batch-columns", Table)
+        table = app.panes.of(BatchPane).query_one("#batch-columns", Table)
         assert under_cursor(table)[0] == "advantages"
         await go(pilot, "tab", "home")
         await until_shown(pilot, "train_log_probs, ")
@@ -196,13 +197,13 @@ async def test_the_batch_pane_tells_the_micro_batch_of_each_sample(shared: Path,
     async with opened(tmp_path, size=(120, 40)) as (app, pilot):
         await go(pilot, "2")
         await until_shown(pilot, "  mb  opt ")
-        table = app.batch.query_one("#batch-samples", Table)
+        table = app.panes.of(BatchPane).query_one("#batch-samples", Table)
         assert [table.texts(at)["micro_batch"] for at in range(4)] == ["0", "1", "0", "1"]
         assert [table.texts(at)["optimizer_step"] for at in range(4)] == ["0", "1", "0", "1"]
     async with opened(shared / "runs" / "plain", key=StepKey(0), size=(120, 40)) as (app, pilot):
         await go(pilot, "2")
         await until_shown(pilot, "  mb ")
-        texts = app.batch.query_one("#batch-samples", Table).texts(0)
+        texts = app.panes.of(BatchPane).query_one("#batch-samples", Table).texts(0)
         assert texts["micro_batch"] == "-" and "optimizer_step" not in texts
 
 
@@ -210,7 +211,7 @@ async def test_the_samples_of_the_batch_are_sorted_as_those_of_the_step_are(demo
     async with opened(demo, key=StepKey(2), size=(120, 40)) as (app, pilot):
         await go(pilot, "2")
         await until_shown(pilot, "advantages, ")
-        table = app.batch.query_one("#batch-samples", Table)
+        table = app.panes.of(BatchPane).query_one("#batch-samples", Table)
         await go(pilot, "s")
         await until_shown(pilot, "sort the samples by")
         await choose(pilot, "mb")
@@ -220,7 +221,7 @@ async def test_the_samples_of_the_batch_are_sorted_as_those_of_the_step_are(demo
         await go(pilot, "S")
         await until_shown(pilot, "▲mb")
         await go(pilot, "tab", "tab", "n")
-        second = [at for at, row in enumerate(app.batch.samples) if row["micro_batch"] == 0][1]
+        second = [at for at, row in enumerate(app.panes.of(BatchPane).samples) if row["micro_batch"] == 0][1]
         assert table.cursor == 1 and app.rollout.current == second
         await go(pilot, "1")
         await until_shown(pilot, "by mb, smallest first")
@@ -231,7 +232,7 @@ async def test_the_batch_pane_without_train_files_or_schedule(shared: Path, tmp_
         await go(pilot, "2")
         await until_shown(pilot, "micro-batches -: micro_batch_indices is not dumped", "tokens  dp 0")
         await go(pilot, "1")
-        app.open_step(StepKey(0, True))
+        app.steps.open(StepKey(0, True))
         await until(pilot, lambda: not app.wait.waiting)
         await go(pilot, "2")
         await until_shown(pilot, "evals have no train batch", "rollout_log_probs")

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dumptui.core.diff import sequences as module
+from dumptui.core.diff.sequences import Difference, Stretch, difference
+from dumptui.core.diff.texts import compare, compare_words, side, words_in
 from dumptui.core.run.run import StepKey
-from dumptui.core.sample import diff as module
-from dumptui.core.sample.comparison import compare, compare_words, pair, side, words_in
-from dumptui.core.sample.diff import Difference, Stretch, difference
+from dumptui.core.sample.comparison import pair
+from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.diff.hunks import Row, hunks, lay_out, wrap
 from tests.support.reading import read
@@ -207,7 +209,7 @@ async def test_a_pair_from_its_group_narrow_and_along_its_differences(demo: Path
         await pilot.resize_terminal(120, 30)
         await until_shown(pilot, " │ ")
         await go(pilot, "escape")
-        assert app.pane == "groups" and app.groups.members.has_focus
+        assert app.pane == "groups" and app.panes.of(GroupsPane).members.has_focus
         await go(pilot, "d", "enter", "less_than_sign")
         await until_shown(pilot, "step 1 · 32 samples in 8 groups")
 

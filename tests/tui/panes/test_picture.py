@@ -90,7 +90,7 @@ async def test_the_picture_and_the_table_share_their_cursor(demo: Path) -> None:
         await go(pilot, "enter")
         await until_shown(pilot, f"sample {index} · step 2")
         await go(pilot, "escape")
-        assert app.rollout.right.picture.scatter.key == app.rollout.current
+        assert app.rollout.samples.picture.scatter.key == app.rollout.current
 
 
 async def test_truncated_samples_have_their_own_sign_and_rewards_that_are_none_are_counted(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ async def test_truncated_samples_have_their_own_sign_and_rewards_that_are_none_a
         await until_shown(pilot, "2 without reward", "len 5")
         drawn = "\n".join(line for line in lines(app) if "┤" in line)
         assert "x" in drawn and "•" in drawn
-        await click(pilot, app.rollout.right.picture.scatter, app.rollout.right.picture.scatter.size.width - 1, 0)
+        await click(pilot, app.rollout.samples.picture.scatter, app.rollout.samples.picture.scatter.size.width - 1, 0)
         await until_shown(pilot, "sample 1  reward 1.00  len 6")
         await go(pilot, "escape")
-        assert app.rollout.steps.has_focus
+        assert app.rollout.steps.table.has_focus
 
 
 def test_the_figures_of_a_step(tmp_path: Path) -> None:

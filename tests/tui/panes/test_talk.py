@@ -51,7 +51,7 @@ def said(text: str, role: str = "assistant", **more: Any) -> dict[str, Any]:
 
 
 def current(app: DumpTui) -> int:
-    return app.talk.blocks.current
+    return app.conversation.blocks.current
 
 
 # Conversation -----------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ async def test_between_a_message_and_its_tokens(shared: Path) -> None:
     async with opened(shared / "runs/multiturn", key=StepKey(2), sample=(25, 0), pane="conversation") as (app, pilot):
         await until_shown(pilot, "sample 25 ·")
         await go(app, pilot, "j", "j", "j", "j")
-        where = app.talk.talk.conversation.messages[4].where if app.talk.talk else None
+        where = app.conversation.shown.conversation.messages[4].where if app.conversation.shown else None
         assert where is not None
         await go(app, pilot, "t")
         heat = app.tokens.query_one(Heatmap)
@@ -208,7 +208,7 @@ async def test_2000_messages_and_one_of_a_megabyte_make_nobody_wait(tmp_path: Pa
     talking(tmp_path, *many, said("a line of many\n" * 40_000 + "word " * 100_000))
     async with opened(tmp_path) as (app, pilot):
         await go(app, pilot, tab("conversation"))
-        assert app.talk.talk is not None and len(app.talk.talk.blocks) == 2101
+        assert app.conversation.shown is not None and len(app.conversation.shown.blocks) == 2101
         gc.collect()
         gc.freeze()  # else a pause of the collector, for torch's objects, counts as ours
         spent = {}
@@ -217,7 +217,7 @@ async def test_2000_messages_and_one_of_a_megabyte_make_nobody_wait(tmp_path: Pa
             await press(pilot, key)
             spent[key] = time.perf_counter() - start
         start = time.perf_counter()
-        app.talk.blocks.show(app.talk.talk.blocks)
+        app.conversation.blocks.show(app.conversation.shown.blocks)
         spent["show"] = time.perf_counter() - start
         gc.unfreeze()
         assert max(spent.values()) < 0.4, spent

@@ -40,7 +40,7 @@ async def opened(root: Path, at: int, *, step: int = 0, size: tuple[int, int] = 
 
 async def surveyed(pilot: Pilot[None], app: DumpTui) -> None:
     tokens = app.tokens
-    await until(pilot, lambda: tokens.opened is not None and tokens.shown in tokens.opened.surveys)
+    await until(pilot, lambda: tokens.opened is not None and tokens.shown in tokens.surveys)
     await press(pilot, "shift")  # no key: what the survey changed is painted
 
 
@@ -62,7 +62,7 @@ async def session(long_session: Session) -> Session:
     tokens.walk = WorstTokenCursor()
     tokens.chart.plot.window = None
     if shown(app).sample.index != 70:
-        app.open_sample(next(one.position for one in app.loaded.step.samples if one.index == 70))  # type: ignore[union-attr]
+        app.samples.open(next(one.position for one in app.loaded.step.samples if one.index == 70))  # type: ignore[union-attr]
         await until(pilot, lambda: shown(app).sample.index == 70)
     tokens._show_again()
     await surveyed(pilot, app)
@@ -261,14 +261,14 @@ async def test_worst_tokens_of_the_sample_then_of_the_step(session: Session) -> 
     assert app.tokens.heat.cursor == tokens[1]
     app.tokens.walk.stand_on(tokens[-1])
     await press(pilot, "]")
-    survey = app.tokens.opened.surveys["lp_diff"]  # type: ignore[union-attr]
+    survey = app.tokens.surveys["lp_diff"]
     await until(pilot, lambda: app.tokens.position == survey.positions[0])
     await until_shown(pilot, f"#{survey.tokens[0]} ")
 
 
 async def test_worst_tokens_of_the_step(session: Session) -> None:
     app, pilot = session
-    survey = app.tokens.opened.surveys["lp_diff"]  # type: ignore[union-attr]
+    survey = app.tokens.surveys["lp_diff"]
     places = list(zip(survey.positions.tolist(), survey.tokens.tolist(), strict=True))
     for key, at in (("}", 0), ("}", 1), ("}", 2), ("{", 1), ("{", 0), ("{", 0)):
         await press(pilot, key)

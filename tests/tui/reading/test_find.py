@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
+from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.screens.run_search import HitsScreen
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
@@ -78,7 +79,7 @@ async def test_a_filter_leaves_the_samples_for_which_it_holds(root: Path, size: 
         await closed(pilot)
         await until_shown(pilot, "4 of 8 samples", "where reward == 1 or reward is null")
         await until(pilot, lambda: "sample" in app.rollout.table.render_line(0).text)
-        assert column(app.rollout.table, "sample") == ["9", "10", "13", "14"]
+        assert column(app.rollout.table, "sample") == ["!9", "!10", "!13", "!14"]
         assert app.rollout.table.has_focus
         await go(pilot, "enter", "n", "n", "n", "p")
         await until_shown(pilot, "sample 13 ·")
@@ -88,7 +89,7 @@ async def test_a_filter_leaves_the_samples_for_which_it_holds(root: Path, size: 
         await until_shown(pilot, "< step 2 · 8 samples")
         assert app.rollout.table.has_focus
         await go(pilot, "escape")
-        assert app.rollout.steps.has_focus
+        assert app.rollout.steps.table.has_focus
 
 
 async def test_typing_a_filter(root: Path) -> None:
@@ -122,10 +123,10 @@ async def test_nothing_typed_shows_all_and_the_sample_under_the_cursor_stays(roo
         await type_in(pilot, "slash", "reward == 1", "enter")
         await closed(pilot)
         await go(pilot, "down")
-        assert under_cursor(app.rollout.table)[0] == "13"
+        assert under_cursor(app.rollout.table)[0] == "!13"
         await type_in(pilot, "slash", "", "enter")
         await closed(pilot)
-        assert under_cursor(app.rollout.table)[0] == "13"
+        assert under_cursor(app.rollout.table)[0] == "!13"
         await until_shown(pilot, "< step 1 > · 8 samples")
 
 
@@ -146,13 +147,13 @@ async def test_a_sample_that_is_filtered_out_can_be_on_show_elsewhere(root: Path
         await type_in(pilot, "slash", "reward == 1", "enter")
         await closed(pilot)
         await go(pilot, "2")
-        app.batch.query_one("#batch-samples", Table).focus()
+        app.panes.of(BatchPane).query_one("#batch-samples", Table).focus()
         await go(pilot, "home", "enter")
         await until_shown(pilot, "sample 8 ·")
         await go(pilot, "n")
         await until_shown(pilot, "sample 13 ·")
         await go(pilot, "1")
-        assert under_cursor(app.rollout.table)[0] == "13"
+        assert under_cursor(app.rollout.table)[0] == "!13"
 
 
 # Search -----------------------------------------------------------------------------------------------------------
@@ -266,12 +267,12 @@ async def test_a_second_column_orders_what_is_equal_in_the_first(root: Path) -> 
         await go(pilot, "s")
         await choose(pilot, "len", "space")
         await until_shown(pilot, "by reward ▼, then len ▼")
-        assert column(table, "sample") == ["13", "9", "12", "8", "14", "15", "10", "11"]
+        assert column(table, "sample") == ["!13", "!9", "!12", "!8", "!14", "!15", "!10", "!11"]
         assert table.render_line(0).text.count("▼") == 2
         await go(pilot, "S")
-        assert column(table, "sample") == ["8", "12", "9", "13", "10", "11", "14", "15"]
+        assert column(table, "sample") == ["!8", "!12", "!9", "!13", "!10", "!11", "!14", "!15"]
         await pilot.click("#samples", offset=(table.render_line(0).text.index("len"), 0), shift=True)
-        assert column(table, "sample")[:4] == ["12", "8", "13", "9"]
+        assert column(table, "sample")[:4] == ["!12", "!8", "!13", "!9"]
         await pilot.click("#samples", offset=(table.render_line(0).text.index("len"), 0))
         await until_shown(pilot, "8 samples in 2 groups · by len, largest first")
 
@@ -282,7 +283,7 @@ async def test_columns_are_picked_for_samples_and_steps(root: Path, size: tuple[
         await go(pilot, "enter")
         await columns_picked(pilot, app.rollout.table, "group")
         await go(pilot, "escape")
-        await columns_picked(pilot, app.rollout.steps, " n ")
+        await columns_picked(pilot, app.rollout.steps.table, " n ")
 
 
 async def columns_picked(pilot: Pilot[None], table: Table, first: str) -> None:

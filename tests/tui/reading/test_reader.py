@@ -69,7 +69,7 @@ class Posted:
     def busy(self) -> Iterator[None]:
         """It begins with what is asked meanwhile when all of that is asked."""
         gate = Event()
-        self.reader.submit(gate.wait)
+        self.reader.compute(gate.wait)
         yield
         gate.set()
 

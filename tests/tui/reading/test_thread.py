@@ -19,8 +19,8 @@ def thread() -> ReaderThread:
 
 def test_what_is_read_waits_while_a_key_is_answered(thread: ReaderThread, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REST_SECONDS", 1e6)
-    thread.rest()
-    reading = thread.submit(thread.check)
+    thread.yield_to_ui()
+    reading = thread.compute(thread.check)
     with pytest.raises(TimeoutError):
         reading.result(0.1)
     thread.go_on()
@@ -29,12 +29,12 @@ def test_what_is_read_waits_while_a_key_is_answered(thread: ReaderThread, monkey
 
 
 def test_a_key_that_changes_nothing_is_not_waited_for(thread: ReaderThread) -> None:
-    thread.rest()
-    assert thread.submit(thread.check).result(DEADLINE) is None
+    thread.yield_to_ui()
+    assert thread.compute(thread.check).result(DEADLINE) is None
     thread.close()
 
 
-def test_a_wish_ends_what_waits_for_the_screen(thread: ReaderThread, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_call_ends_what_waits_for_the_screen(thread: ReaderThread, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REST_SECONDS", 1e6)
     begun, ended, answer = Event(), Event(), Future[str]()
 
@@ -46,18 +46,18 @@ def test_a_wish_ends_what_waits_for_the_screen(thread: ReaderThread, monkeypatch
         except Abandoned:
             ended.set()
 
-    thread.wish(read)
+    thread.submit_latest(read)
     assert begun.wait(DEADLINE)
-    thread.rest()
-    thread.wish(answer.set_result, "read")
+    thread.yield_to_ui()
+    thread.submit_latest(answer.set_result, "read")
     assert ended.wait(DEADLINE) and answer.result(DEADLINE) == "read"
     thread.close()
 
 
 def test_a_key_held_down_lets_what_is_read_go_on_now_and_then(thread: ReaderThread) -> None:
-    thread.rest()
-    reading = thread.submit(thread.check)
+    thread.yield_to_ui()
+    reading = thread.compute(thread.check)
     while not reading.done():
-        thread.rest()
+        thread.yield_to_ui()
     assert reading.result(0) is None
     thread.close()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.run.run import Run, StepKey
-from dumptui.tui.app.app import PANES, DumpTui
+from dumptui.tui.app.app import DumpTui
+from dumptui.tui.panes import TABS
 from tests.support.screen import lines, press, still, strips, tab, text, until, until_shown
 
 
@@ -16,7 +17,7 @@ async def test_the_help_of_each_pane_names_it_and_its_keys(demo: Path, size: tup
     app = DumpTui(Run.open(demo), StepKey(1))
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.loaded is not None)
-        for name, label in PANES.items():
+        for name, label in TABS.items():
             await press(pilot, tab(name))
             await until(pilot, lambda name=name: app.pane == name)  # type: ignore[misc]
             await press(pilot, "question_mark")

@@ -66,7 +66,7 @@ def test_a_broken_file_is_told_in_a_sentence_and_set_aside(home: Path, run: Path
     file.write_bytes(content)
     state = State.of(run)
     assert state.get("theme", "default") == "default"
-    assert state.problem is not None and "is broken" in state.problem and "\n" not in state.problem
+    assert state.problem is not None and "is damaged" in state.problem and "\n" not in state.problem
     state.put("theme", "nord")
     assert State.of(run).get("theme") == "nord"
     assert file.with_suffix(".broken").read_bytes() == content

@@ -11,8 +11,9 @@ from rich.style import Style
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.app.app import DumpTui
+from dumptui.tui.session.hue_choice import HUES_KEY, kept_hues
 from dumptui.tui.terminal.themes import OWN_COLOURS, THEME_KEY, begin_with_theme
-from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, HUES_KEY, kept_hues
+from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR
 from tests.support.screen import Terminal, press, strips, until, until_shown
 from tests.tui.app.test_desk import opened, pick
 

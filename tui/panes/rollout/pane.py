@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.message import Message
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.columns import alarm_words
 from dumptui.core.types import Record
+from dumptui.tui.panes.pane import Pane
+from dumptui.tui.panes.requests import RewardKeyChosen, SamplesArranged, StepChosen
 from dumptui.tui.panes.rollout.samples_table import SamplesSide
 from dumptui.tui.panes.rollout.steps_table import StepsSide
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sheets import Sheet, table_sheet
+from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
 from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.reading.run_search import Finder, Searched
 from dumptui.tui.screens.questions import (
@@ -37,7 +38,7 @@ from dumptui.tui.widgets.dialogs.prompt import Ask
 from dumptui.tui.widgets.table.table import Table
 
 
-class RolloutPane(Horizontal):
+class RolloutPane(Horizontal, Pane):
     """Steps on the left, samples of the chosen step on the right."""
 
     HELP = f"""\
@@ -81,141 +82,132 @@ same, and **G** goes to the oldest step.
         Binding("ctrl+f", "search_run", "Search the run", show=False, id="rollout.search-run"),
     ]
 
-    @dataclass
-    class StepChosen(Message):
-        key: StepKey
-
-    class Arranged(Message):
-        """The samples are sorted otherwise."""
-
-    @dataclass
-    class RewardKeyChosen(Message):
-        """Which entry of rewards that are dicts counts as the reward."""
-
-        name: str
-
     def __init__(self, keys: Sequence[StepKey], finder: Finder, memory: Preferences) -> None:
         super().__init__(id="rollout")
         self.finder = finder
         self.memory = memory
-        self.left = StepsSide(keys)
-        self.right = SamplesSide()
-        # What others ask of the pane.
-        self.like, self.select_step, self.next_step = self.left.like, self.left.select, self.left.go
-        self.summarise, self.grow, self.show_steps = self.left.summarise, self.left.grow, self.left.show
-        self.show_wait, self.next_sample = self.right.show_wait, self.right.go
+        self.steps = StepsSide(keys)
+        self.samples = SamplesSide()
         # How they were looked at last.
-        self.left.set_reactive(StepsSide.shown, memory.shown("steps"))
-        self.right.set_reactive(SamplesSide.shown, memory.shown("samples"))
-        self.right.set_reactive(SamplesSide.arrangement, Arrangement(memory.sort))
+        self.steps.set_reactive(StepsSide.shown, memory.shown("steps"))
+        self.samples.set_reactive(SamplesSide.shown, memory.shown("samples"))
+        self.samples.set_reactive(SamplesSide.arrangement, Arrangement(memory.sort))
 
     def compose(self) -> ComposeResult:
-        yield self.left
-        yield self.right
+        yield self.steps
+        yield self.samples
 
     async def fill(self) -> None:
         """Bring the plots, which the first screen does without."""
-        await self.left.fill()
-        await self.right.fill()
+        await self.steps.fill()
+        await self.samples.fill()
 
     @property
     def rows(self) -> dict[StepKey, Record]:
-        return self.left.rows
-
-    @property
-    def steps(self) -> Table:
-        return self.left.table
+        return self.steps.rows
 
     @property
     def table(self) -> Table:
-        return self.right.table
+        return self.samples.table
 
     @property
     def order(self) -> list[int]:
-        return self.right.order
+        return self.samples.order
+
+    @property
+    def records(self) -> list[Record]:
+        """The rows of the step's samples, by their position in the rollout file."""
+        return self.samples.samples
+
+    @property
+    def arrangement(self) -> Arrangement:
+        return self.samples.arrangement
 
     @property
     def current(self) -> int | None:
         """The position of the sample under the cursor."""
-        return self.right.current
+        return self.samples.current
 
     # Steps -----------------------------------------------------------------------------------------------------
 
     @on(StepsSide.Moved)
     def _step_moved(self, event: StepsSide.Moved) -> None:
-        self.post_message(self.StepChosen(event.key))
+        self.post_message(StepChosen(event.key))
 
     @on(StepsSide.Entered)
     def _step_entered(self, event: StepsSide.Entered) -> None:
-        if self.right.loaded is None or self.right.loaded.key != event.key:
-            self.post_message(self.StepChosen(event.key))
+        if self.samples.loaded is None or self.samples.loaded.key != event.key:
+            self.post_message(StepChosen(event.key))
         self.enter_samples()
 
-    def show_step(self, loaded: StepLoaded, *, again: bool = False) -> None:
-        like = self.like(loaded.key)
+    def show_step(self, loaded: StepLoaded, arrangement: Arrangement, *, again: bool) -> None:
+        like = self.steps.like(loaded.key)
         ends = any(one < loaded.key for one in like), any(one > loaded.key for one in like)
-        self.left.open = loaded.key
-        self.right.show_step(loaded, ends, again=again)
-        self.left.draw_trend()
+        self.steps.open = loaded.key
+        self.samples.show_step(loaded, ends, again=again)
+        self.steps.draw_trend()
         self._search_step()
 
-    def show_failure(self, key: StepKey, problem: str) -> None:
-        self.left.open = None
-        self.right.show_failure(key, problem)
+    def fail_step(self, key: StepKey, problem: str) -> None:
+        self.steps.open = None
+        self.samples.show_failure(key, problem)
 
     def ask_step(self) -> None:
-        self.app.push_screen(ask_step(self.left.keys, self.left.current), self._go_to)
+        self.app.push_screen(ask_step(self.steps.keys, self.steps.current), self._go_to)
 
     def _go_to(self, answer: str | None) -> None:
         if answer:
-            self.select_step(read_step(answer, self.left.current.evaluation))
+            self.steps.select(read_step(answer, self.steps.current.evaluation))
 
     def twin_step(self) -> None:
         """From a train step to the eval of its number, and back."""
-        here = self.left.current
+        here = self.steps.current
         other = StepKey(here.step, not here.evaluation)
-        if other in self.left.keys:
-            self.select_step(other)
+        if other in self.steps.keys:
+            self.steps.select(other)
         else:
             self.notify(f"the run has no {other}", markup=False)
 
     def action_trend(self) -> None:
-        self.left.next_trend()
+        self.steps.next_trend()
 
     # The class -samples says at which of the two levels the pane is; the focus follows, and leads when it is moved.
 
     def on_descendant_focus(self) -> None:
-        self.set_class(not self.steps.has_focus, "-samples")
+        self.set_class(not self.steps.table.has_focus, "-samples")
 
     def enter_samples(self) -> None:
         self.add_class("-samples")
         self.table.focus()
 
-    def leave_samples(self) -> None:
-        """A level up: filter and search are left first."""
-        if self.has_class("-samples") and self.right.clear():
-            return self.finder.stop()
-        self.remove_class("-samples")
-        self.steps.focus()
+    def leave_level(self) -> bool:
+        """Remove the filter and the search if there are any, else go from the samples to the steps."""
+        if self.has_class("-samples") and self.samples.clear():
+            self.finder.stop()
+        else:
+            self.remove_class("-samples")
+            self.steps.table.focus()
+        return True
 
     def enter(self) -> None:
-        (self.table if self.has_class("-samples") else self.steps).focus()
+        (self.table if self.has_class("-samples") else self.steps.table).focus()
 
     # Samples ---------------------------------------------------------------------------------------------------
 
-    def sheet(self) -> Sheet | None:
+    def sheet(self, source: SheetSource) -> Sheet | None:
         if not self.has_class("-samples"):
-            known = [self.rows.get(key, key._asdict()) for key in self.left.keys]
-            return table_sheet("steps", None, known, self.steps.cursor)
-        loaded = self.right.loaded
+            known = [self.rows.get(key, key._asdict()) for key in self.steps.keys]
+            return table_sheet("steps", None, known, self.steps.table.cursor)
+        loaded = self.samples.loaded
         if loaded is None:
             return None
         rows = [loaded.samples[at] for at in self.order]
-        return table_sheet("samples", loaded.key, rows, self.table.cursor, self.right.arrangement.where)
+        return table_sheet("samples", loaded.key, rows, self.table.cursor, self.samples.arrangement.where)
 
-    def select_sample(self, position: int) -> None:
-        self.add_class("-samples")
-        self.right.select(position)
+    def select_sample(self, position: int | None) -> None:
+        if position is not None:
+            self.add_class("-samples")
+            self.samples.select(position)
 
     @on(SamplesSide.SortedBy)
     def _sorted_by(self, event: SamplesSide.SortedBy) -> None:
@@ -223,47 +215,47 @@ same, and **G** goes to the oldest step.
 
     def sort_by(self, key: str | None, more: bool) -> None:
         if key is not None:
-            before = self.right.arrangement
+            before = self.samples.arrangement
             self._rearrange(before.then_by(key) if more else before.sorted_by(key))
 
     def _rearrange(self, arrangement: Arrangement) -> None:
-        self.right.rearrange(arrangement, top=True)
+        self.samples.rearrange(arrangement, top=True)
         self.memory.keep_sort(arrangement.sort)
-        self.post_message(self.Arranged())
+        self.post_message(SamplesArranged())
 
     def action_sort(self) -> None:
-        self.ask_sort(self.right.shown)
+        self.ask_sort(self.samples.shown)
 
     def ask_sort(self, shown: columns.Shown) -> None:
         """By one of the columns that are shown, here or in another table of the same samples."""
-        dialog = choose_sort(shown, self.right.arrangement.sort)
+        dialog = choose_sort(shown, self.samples.arrangement.sort)
         self.app.push_screen(dialog, lambda key: self.sort_by(key, dialog.more))
 
     def action_reverse(self) -> None:
-        self._rearrange(self.right.arrangement.reversed())
+        self._rearrange(self.samples.arrangement.reversed())
 
     def action_filter(self) -> None:
-        if self.right.loaded is not None:
-            where, history = self.right.arrangement.where, self.memory.history("filters")
-            dialog = ask_filter(self.right.loaded.samples, where, history)
+        if self.samples.loaded is not None:
+            where, history = self.samples.arrangement.where, self.memory.history("filters")
+            dialog = ask_filter(self.samples.loaded.samples, where, history)
             self.app.push_screen(dialog, self._filter)
 
     def _filter(self, where: str | None) -> None:
         if where is not None:
             self.memory.keep("filters", where)
-            self._ask_for(replace(self.right.arrangement, where=where))
+            self._ask_for(replace(self.samples.arrangement, where=where))
 
     def _ask_for(self, arrangement: Arrangement) -> None:
         """Show other samples, which is seen at the samples."""
-        self.right.rearrange(arrangement)
+        self.samples.rearrange(arrangement)
         self.enter_samples()
 
     def action_picture(self) -> None:
         """Show the picture and go into it, or hide it."""
-        shown = bool(self.right.picture.display)
+        shown = bool(self.samples.picture.display)
         self.set_class(not shown, "-picture")
         self.set_class(shown, "-no-picture")
-        (self.table if shown else self.right.picture.scatter).focus()
+        (self.table if shown else self.samples.picture.scatter).focus()
 
     # Search ----------------------------------------------------------------------------------------------------
 
@@ -271,36 +263,36 @@ same, and **G** goes to the oldest step.
         self.app.push_screen(self._ask_pattern("search the step"), self._search)
 
     def _ask_pattern(self, title: str) -> Ask:
-        return ask_pattern(title, self.right.arrangement.pattern, self.memory.history("patterns"))
+        return ask_pattern(title, self.samples.arrangement.pattern, self.memory.history("patterns"))
 
     def _search(self, pattern: str | None) -> None:
         if pattern is not None:
             self.memory.keep("patterns", pattern)
-            self._ask_for(replace(self.right.arrangement, pattern=pattern))
+            self._ask_for(replace(self.samples.arrangement, pattern=pattern))
             self._search_step()
 
     def _search_step(self) -> None:
-        loaded, pattern = self.right.loaded, self.right.arrangement.pattern
+        loaded, pattern = self.samples.loaded, self.samples.arrangement.pattern
         self.finder.stop()
         if loaded is not None and pattern:
             self.finder.find([loaded.key], pattern, self.post_message)
 
     @on(Searched)
     def _searched(self, event: Searched) -> None:
-        self.right.take(event)
+        self.samples.take(event)
 
     def action_search_run(self) -> None:
         def search(pattern: str | None) -> None:
             if pattern:
                 self.memory.keep("patterns", pattern)
-                hits = HitsScreen(self.finder, self.left.keys, pattern)
+                hits = HitsScreen(self.finder, self.steps.keys, pattern)
                 self.app.push_screen(hits, lambda key: self._open_hits(key, pattern))
 
         self.app.push_screen(self._ask_pattern("search the run"), search)
 
     def _open_hits(self, key: StepKey | None, pattern: str) -> None:
         if key is not None:
-            self.select_step(key)
+            self.steps.select(key)
             self._search(pattern)
         else:
             self._search_step()  # which the search of the run ended
@@ -310,12 +302,12 @@ same, and **G** goes to the oldest step.
     def action_all_columns(self) -> None:
         """All columns of the samples, and back to those that were picked."""
         own = self.memory.own_shown("samples")
-        self._show_columns(self.right, "samples", own if self.right.shown == "all" else "all")
+        self._show_columns(self.samples, "samples", own if self.samples.shown == "all" else "all")
 
     def action_pick_columns(self) -> None:
         """Of the table that has the cursor."""
-        side: StepsSide | SamplesSide = self.right if self.has_class("-samples") else self.left
-        table = "samples" if side is self.right else "steps"
+        side: StepsSide | SamplesSide = self.samples if self.has_class("-samples") else self.steps
+        table = "samples" if side is self.samples else "steps"
 
         def picked(shown: columns.Shown | None) -> None:
             if shown is not None:
@@ -329,13 +321,13 @@ same, and **G** goes to the oldest step.
         self.memory.keep_shown(table, shown)
 
     def action_reward_key(self) -> None:
-        names = reward_names(self.right.loaded.step.samples) if self.right.loaded is not None else []
+        names = reward_names(self.samples.loaded.step.samples) if self.samples.loaded is not None else []
         if not names:
             self.notify("the rewards of this step are not dicts, so there is no key to choose", markup=False)
             return
 
         def chosen(at: str | None) -> None:
             if at is not None:
-                self.post_message(self.RewardKeyChosen(names[int(at)]))
+                self.post_message(RewardKeyChosen(names[int(at)]))
 
         self.app.push_screen(choose_reward_key(names), chosen)

@@ -11,8 +11,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from dumptui.core.text import visible
+from dumptui.tui.panes.requests import SampleChosen, SampleMoved
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.sample_rows import SampleChosen, SampleMoved
 from dumptui.tui.widgets.line import Line
 
 if TYPE_CHECKING:

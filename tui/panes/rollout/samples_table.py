@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 from textual.reactive import var
 
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import StepKey
-from dumptui.core.text import visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
+from dumptui.tui.panes.requests import SampleChosen, SampleRowMoved
 from dumptui.tui.panes.rollout.reward_scatter import Picture
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import (
-    SampleChosen,
-    count,
     count_line,
     group_line,
     prompt_text,
@@ -34,6 +32,7 @@ from dumptui.tui.reading.messages import StepLoaded
 from dumptui.tui.reading.run_search import Searched
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.message import FrozenMessage
 from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ class SamplesSide(Vertical):
     arrangement: var[Arrangement] = var(Arrangement(), init=False)
     shown: var[columns.Shown] = var("default", init=False)
 
-    @dataclass
-    class SortedBy(Message):
+    class SortedBy(FrozenMessage):
         """A click on the label of a column; `more` to sort by it behind the others."""
 
         key: str
@@ -96,7 +94,7 @@ class SamplesSide(Vertical):
     def show_step(self, loaded: StepLoaded, ends: tuple[bool, bool], *, again: bool = False) -> None:
         """`ends` tells whether there is a step before and one after; with `again` the cursor stays where it is."""
         self.loaded, self._ends = loaded, ends
-        self.samples = sample_records(loaded)
+        self.samples = sample_records(loaded.step, loaded.samples)
         self.query_one("#stats", Line).say(stat_line(loaded.row, loaded.groups))
         if not again:
             self._searched = self._hidden = None
@@ -170,7 +168,7 @@ class SamplesSide(Vertical):
         row, key, asked = self.loaded.row, self.loaded.key, self.arrangement
         text = Text().append("< " * self._ends[0]).append(str(key), "bold").append(" >" * self._ends[1])
         if asked.where or asked.pattern:
-            text.append(f" · {len(self.order)} of {count(len(self.samples), 'sample')}")
+            text.append(f" · {len(self.order)} of {plural(len(self.samples), 'sample')}")
         else:
             text.append(f" · {count_line(row, self.loaded.groups)}")
         if asked.where:
@@ -181,8 +179,8 @@ class SamplesSide(Vertical):
         if asked.sort:
             text.append(f" · {asked.sort_words()}")
         step = self.loaded.step
-        if row["state"] != "ok" and step.files.shards and not step.orphans:
-            text.append(f" · {count(len(step.files.shards), 'train file')}")
+        if row["state"] != "ok" and step.files.shards and not step.alignment.orphans:
+            text.append(f" · {plural(len(step.files.shards), 'train file')}")
         for reason in alarm_texts(row):
             text.append(f" · {ALARM_SIGN}{reason}", "bold")
         if row["reason"]:
@@ -239,6 +237,7 @@ class SamplesSide(Vertical):
         self._hidden = None
         self._show_detail()
         self.picture.select(self.current)
+        self.post_message(SampleRowMoved(event.row))
 
     @on(Table.Selected, "#samples")
     def _chosen(self, event: Table.Selected) -> None:
@@ -250,7 +249,7 @@ class SamplesSide(Vertical):
         self.post_message(self.SortedBy(event.key, event.more))
 
     def clear(self) -> bool:
-        """Take the filter and the search off; whether there was any."""
+        """Remove the filter and the search; return whether there was any."""
         asked = bool(self.arrangement.where or self.arrangement.pattern)
         if asked:
             self.rearrange(replace(self.arrangement, where="", pattern=""))

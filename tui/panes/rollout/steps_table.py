@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 from textual.reactive import var
 
 from dumptui.core.run.run import StepKey
@@ -17,6 +15,7 @@ from dumptui.core.types import Record
 from dumptui.tui.panes.rollout.trend import Trend
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.signs import PARTIAL_SIGN, marked
+from dumptui.tui.widgets.message import FrozenMessage
 from dumptui.tui.widgets.table.table import Table
 
 
@@ -25,14 +24,12 @@ class StepsSide(Vertical):
 
     shown: var[columns.Shown] = var("default", init=False)
 
-    @dataclass
-    class Moved(Message):
+    class Moved(FrozenMessage):
         """The cursor went to a step."""
 
         key: StepKey
 
-    @dataclass
-    class Entered(Message):
+    class Entered(FrozenMessage):
         """Enter on a step."""
 
         key: StepKey

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 
 from dumptui.core.tables.columns import trend_columns
 from dumptui.tui.presentation import columns
 from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.message import FrozenMessage
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
@@ -30,8 +29,7 @@ class Trend(Vertical):
     _keys: Sequence[StepKey] = ()
     _plot: Plot | None = None
 
-    @dataclass
-    class Chosen(Message):
+    class Chosen(FrozenMessage):
         """A click on a step."""
 
         key: StepKey

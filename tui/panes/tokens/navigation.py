@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from rich.text import Text
 
-from dumptui.core.parallel.context_parallel import Ints
+from dumptui.core.arrays import Ints
 from dumptui.core.sample.view import SampleView
 from dumptui.core.step.field_survey import FieldSurvey
 from dumptui.core.text import visible

@@ -6,14 +6,17 @@ from textual.binding import Binding
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
+from dumptui.tui.panes.requests import SampleChosen
 from dumptui.tui.panes.tokens.view import SCALE_NAMES, TokenView
-from dumptui.tui.presentation.sample_rows import SampleChosen
+from dumptui.tui.presentation.sheets import Sheet, SheetSource, sample_sheet
 from dumptui.tui.presentation.tokens import by_interest, choice_text
-from dumptui.tui.reading.messages import TokenHits
+from dumptui.tui.reading.messages import FieldSurveyed, TokenHits
 from dumptui.tui.screens.questions import TOKENS_HINT, ask_pattern
+from dumptui.tui.session.hue_choice import keep_hues
 from dumptui.tui.widgets.dialogs.choices import Choose
 from dumptui.tui.widgets.dialogs.prompt import Ask
-from dumptui.tui.widgets.heatmap.hues import HUE_PAIRS, keep_hues, meaning
+from dumptui.tui.widgets.heatmap.hues import HUE_PAIRS, meaning
+from dumptui.tui.widgets.message import Answer
 from dumptui.tui.widgets.plot.zoom_plot import PAN_SHARE, ZOOM_FACTOR
 
 NO_SECOND = "no second statistic"
@@ -65,6 +68,11 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
         Binding("H", "pan(-1)", "Scroll the chart left", show=False, id="tokens.pan-left"),
         Binding("L", "pan(1)", "Scroll the chart right", show=False, id="tokens.pan-right"),
     ]
+
+    def sheet(self, source: SheetSource) -> Sheet | None:
+        if source.step is None or self.view is None:
+            return None
+        return sample_sheet(source.step, self.view, self.token, source.words)
 
     # Statistics ------------------------------------------------------------------------------------------------
 
@@ -142,7 +150,7 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
     def action_step_worst(self, by: int) -> None:
         if self.opened is None:
             return
-        survey = self.opened.surveys.get(self.shown)
+        survey = self.surveys.get(self.shown)
         if survey is None or not len(survey.tokens):
             state = "are not known yet" if survey is None else "do not exist: no trained token has a value"
             self.notify(f"the worst tokens of the step by {visible(self.shown)} {state}", markup=False)
@@ -169,12 +177,18 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
             self.app.push_screen(question, answered)
 
     def _begin_search(self, pattern: str) -> None:
-        assert self.view is not None
         self.search.begin(pattern)
         self.search.goes = True
-        self.post_message(self.SearchWanted(self.view, pattern))
+        self._ask_search()
 
-    def take_hits(self, event: TokenHits) -> None:
+    def take(self, answer: Answer) -> None:
+        match answer:
+            case FieldSurveyed():
+                self._take_survey(answer)
+            case TokenHits():
+                self._take_hits(answer)
+
+    def _take_hits(self, event: TokenHits) -> None:
         if event.view is not self.view or event.pattern != self.search.pattern:
             return
         if event.problem:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 from textual.reactive import var
 
 from dumptui.core.sample.view import SampleView
+from dumptui.core.step.field_survey import FieldSurvey
 from dumptui.core.text import visible
+from dumptui.tui.panes.pane import Pane
+from dumptui.tui.panes.requests import ReadWanted, SurveyWanted
 from dumptui.tui.panes.tokens.chart import TokenChart
 from dumptui.tui.panes.tokens.navigation import Search, WorstTokenCursor
 from dumptui.tui.presentation import shading
 from dumptui.tui.presentation.shading import Floats, Range
 from dumptui.tui.presentation.tokens import absence, by_interest, statistic_text, title, token_line, worst_text
 from dumptui.tui.reading.messages import FieldSurveyed, SampleOpened
+from dumptui.tui.reading.reader import Reader
+from dumptui.tui.session.hue_choice import kept_hues
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
-from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR, kept_hues
+from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR
 from dumptui.tui.widgets.heatmap.token_flow import Flow
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.plot.plot import Plot
@@ -28,7 +32,7 @@ from dumptui.tui.widgets.plot.plot import Plot
 SCALE_NAMES = ("step", "sample", "window")
 
 
-class TokenView(Vertical):
+class TokenView(Vertical, Pane):
     """What is on show of a sample; the pane made of it has the keys."""
 
     statistic: var[str] = var("lp_diff", init=False)
@@ -43,22 +47,11 @@ class TokenView(Vertical):
     hues: var[str] = var(DEFAULT_PAIR, init=False)
     """The pair of them that the shades are of, one of hues.PAIRS."""
 
-    @dataclass
-    class SurveyWanted(Message):
-        """The range and the worst tokens of a field over the step of the sample on show."""
-
-        name: str
-
-    @dataclass
-    class SearchWanted(Message):
-        """The hits of a pattern in the text of a sample."""
-
-        view: SampleView
-        pattern: str
-
     def __init__(self) -> None:
         super().__init__(id="tokens")
         self.opened: SampleOpened | None = None
+        self.surveys: dict[str, FieldSurvey] = {}
+        """What is known of fields over the whole step of the sample."""
         self.place = ""
         self.walk = WorstTokenCursor()
         self.search = Search()
@@ -100,8 +93,7 @@ class TokenView(Vertical):
         """Put the cursor on a token of the sample on show, by its absolute position; beyond the ends is the end."""
         self.heat.goto(position)
 
-    def clear(self, reason: str) -> None:
-        """Another step is open: no sample of it has been asked for yet."""
+    def leave_sample(self, reason: str) -> None:
         self.opened = self.awaited = None
         self.walk = WorstTokenCursor()
         self.heat.empty = visible(reason)
@@ -114,7 +106,7 @@ class TokenView(Vertical):
         """`place` says where the sample stands, such as "group 92, 3 of 4". One that was open keeps its cursor."""
         before = self.opened
         again = before is not None and (before.key, before.position) == (opened.key, opened.position)
-        self.opened, self.place = opened, place
+        self.opened, self.place, self.surveys = opened, place, dict(opened.surveys)
         self._insists = self._insists and again
         self.search.begin(self.search.pattern)
         self.heat.empty = "the sample has no tokens"
@@ -124,7 +116,11 @@ class TokenView(Vertical):
             self._show_statistic(self._first_cursor(opened, again=again))
             self.query_one("#tokens-title", Line).say(title(opened.view, place))
         if self.search.pattern:
-            self.post_message(self.SearchWanted(opened.view, self.search.pattern))
+            self._ask_search()
+
+    def _ask_search(self) -> None:
+        if self.view is not None:
+            self.post_message(ReadWanted(partial(Reader.search, view=self.view, pattern=self.search.pattern)))
 
     def _first_cursor(self, opened: SampleOpened, *, again: bool) -> int:
         """The token that was asked for, or the first of the response."""
@@ -190,17 +186,16 @@ class TokenView(Vertical):
         self._say_shade()
         self.chart.show_statistics(view, name, self.second, self.heat.cursor)
         self._show_token(self.heat.cursor)
-        if name not in self.opened.surveys and view.fields[name].usable:
-            self.post_message(self.SurveyWanted(name))
+        if name not in self.surveys and view.fields[name].usable:
+            self.post_message(SurveyWanted(name))
 
-    def take_survey(self, event: FieldSurveyed) -> None:
-        """More is known of the step."""
+    def _take_survey(self, event: FieldSurveyed) -> None:
         if self.opened is None or event.key != self.opened.key:
             return
         if event.survey is None:
             self.notify(visible(f"the scale of the step is unknown: {event.problem}"), markup=False)
             return
-        self.opened.surveys[event.name] = event.survey
+        self.surveys[event.name] = event.survey
         if event.name == self.shown and self.scale == "step":
             self.reshade()
 
@@ -232,7 +227,7 @@ class TokenView(Vertical):
             return view.span(name, tokens.start, tokens.stop), said
         if self.scale == "step" and shading.is_ratio(name):
             return None, "step"
-        if self.scale == "step" and (survey := self.opened.surveys.get(name)) is not None:
+        if self.scale == "step" and (survey := self.surveys.get(name)) is not None:
             return survey.span, "step"
         return view.span(name), "sample"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -13,18 +12,18 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
-from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
 from dumptui.core.text import centred
-from dumptui.tui.reading.reader_thread import aside
+from dumptui.tui.terminal.in_thread import in_thread
 from dumptui.tui.widgets.blocks.block import Block, Row
 from dumptui.tui.widgets.blocks.folding import CUT, FOLDED, FULL, Folds
 from dumptui.tui.widgets.blocks.renderer import INDENT_CELLS, BlockLook
 from dumptui.tui.widgets.blocks.search import BlockSearch, find, pattern_of
 from dumptui.tui.widgets.dialogs.prompt import Ask
 from dumptui.tui.widgets.line_scroll import Wheel
+from dumptui.tui.widgets.message import FrozenMessage
 
 SEARCH_HINT = "ignores case; leave empty to clear"
 
@@ -89,8 +88,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
     current: reactive[int] = reactive(0, repaint=False, init=False)
     """The index of the block that keys act on; 0 without blocks."""
 
-    @dataclass
-    class Moved(Message):
+    class Moved(FrozenMessage):
         """Posted when another block becomes current."""
 
         blocks: Blocks
@@ -274,7 +272,7 @@ class Blocks(Wheel, can_focus=True, inherit_bindings=False):
                 self.search(text)
 
         async def check(text: str) -> str:
-            count = await aside(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
+            count = await in_thread(lambda: sum(1 for _ in find(pattern_of(text), self.blocks)))
             return f"{count:,} {'line' if count == 1 else 'lines'}" if count else "no match"
 
         if self.blocks:

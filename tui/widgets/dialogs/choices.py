@@ -16,8 +16,6 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from dumptui.tui.presentation.columns import Shown
-
 Answer = TypeVar("Answer")
 
 
@@ -81,7 +79,7 @@ class ChooseMore(Choose):
         self.query_one(OptionList).action_select()
 
 
-class Pick(Listing[Shown]):
+class Pick(Listing["list[str] | str"]):
     """A choice of any number; the answer is a list of their keys, "all" or "default", or None when it is closed."""
 
     BINDINGS = [

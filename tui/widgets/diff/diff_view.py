@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
@@ -12,15 +11,15 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Size
-from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from dumptui.core.sample.comparison import Comparison
-from dumptui.core.sample.diff import Stretch
+from dumptui.core.diff.sequences import Stretch
+from dumptui.core.diff.texts import Comparison
 from dumptui.core.text import centred, clip
 from dumptui.tui.widgets.diff.hunks import EMPTY_SLICE, Row, lay_out
 from dumptui.tui.widgets.line_scroll import Wheel
+from dumptui.tui.widgets.message import FrozenMessage
 
 WIDE_CELLS = 90  # cells from which the texts are shown side by side
 CHUNK_ROWS = 1500  # rows laid out at a time: all rows of 100,000 items take 0.1 s
@@ -66,8 +65,7 @@ class Beside(Wheel, can_focus=True, inherit_bindings=False):
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
     """The current difference, counted from 0."""
 
-    @dataclass
-    class Moved(Message):
+    class Moved(FrozenMessage):
         """Another difference is the current one."""
 
         beside: Beside

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from dumptui.core.sample.comparison import Comparison, Side
-from dumptui.core.sample.diff import Stretch
+from dumptui.core.diff.sequences import Stretch
+from dumptui.core.diff.texts import Comparison, Side
 
 CONTEXT_ITEMS = 8  # equal items shown before and after a difference
 MIN_COMMON_ITEMS = 4  # equal items from which a passage of the stacked form is shown once, without a sign

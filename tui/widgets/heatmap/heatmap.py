@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -10,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from dumptui.tui.widgets.heatmap.shaded_text import ShadedText
+from dumptui.tui.widgets.message import FrozenMessage
 
 
 class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
@@ -30,8 +30,7 @@ class Heatmap(ShadedText, can_focus=True, inherit_bindings=False):
         Binding("end,G", "last", "Last token", show=False, id="heatmap.last"),
     ]
 
-    @dataclass
-    class Moved(Message):
+    class Moved(FrozenMessage):
         """Posted when the cursor moves to another token."""
 
         heatmap: Heatmap

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dumptui.core.store.state import State
-
-HUES_KEY = "hues"
-
 
 class Hue(NamedTuple):
     """The background of a full shade, as CSS names it; where backgrounds can't be blended, the text on a strong shade
@@ -65,13 +61,3 @@ def meaning(pair: str) -> str:
     """Return in words which hue means what."""
     above, _, below = pair.partition("-")
     return f"{above} is above zero, {below} below"
-
-
-def kept_hues() -> str:
-    """Return the saved pair of hues, one of PAIRS."""
-    pair = State.of(None).get(HUES_KEY)
-    return pair if isinstance(pair, str) and pair in HUE_PAIRS else DEFAULT_PAIR
-
-
-def keep_hues(pair: str) -> None:
-    State.of(None).put(HUES_KEY, pair)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +34,7 @@ from dumptui.tui.widgets.heatmap.styles import (
 )
 from dumptui.tui.widgets.heatmap.token_flow import MISSING_SIGN, Flow
 from dumptui.tui.widgets.line_scroll import Wheel
+from dumptui.tui.widgets.message import FrozenMessage
 
 UNSEEN_LINE_CELLS = 80  # cells per line before the widget was first on screen
 
@@ -94,8 +94,7 @@ class ShadedText(Wheel):
     pair: reactive[str] = reactive(hues.DEFAULT_PAIR, repaint=False, init=False)
     """The hues of the shades: a name in `hues.PAIRS`."""
 
-    @dataclass
-    class Scrolled(Message):
+    class Scrolled(FrozenMessage):
         """Posted when other tokens are on screen."""
 
         text: ShadedText

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -11,12 +10,12 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.geometry import Region
-from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
 from dumptui.core.text import cell_width, centred, visible
+from dumptui.tui.widgets.message import FrozenMessage
 from dumptui.tui.widgets.plot.axes import Range, View, format_ends, format_number
 from dumptui.tui.widgets.plot.canvas import Series, figure_class, rasterise
 from dumptui.tui.widgets.plot.frame import (
@@ -67,8 +66,7 @@ class Plot(Widget):
     cursor: reactive[float | None] = reactive(None, repaint=False, init=False)
     """Where the cursor is on the x axis. Moving it repaints two columns and a line, and redraws nothing."""
 
-    @dataclass
-    class Clicked(Message):
+    class Clicked(FrozenMessage):
         """A click on the canvas, at a position on the x axis."""
 
         plot: Plot

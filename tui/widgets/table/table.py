@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -19,11 +18,11 @@ from textual.strip import Strip
 
 from dumptui.core.text import cell_width, centred, clip, visible
 from dumptui.tui.widgets.line_scroll import Wheel
+from dumptui.tui.widgets.message import FrozenMessage
 from dumptui.tui.widgets.table.layout import GUTTER_CELLS, Column, Field, fit, lay_out
 
 
-@dataclass
-class TableMessage(Message):
+class TableMessage(FrozenMessage):
     """A message of a table; `control` lets a handler choose its table by selector."""
 
     table: Table
@@ -99,18 +98,15 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
     """The row under the cursor, within the rows; 0 without rows."""
 
-    @dataclass
     class Highlighted(TableMessage):
         """Posted when the cursor moves to another row."""
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Table.Highlighted) and message.table is self.table
 
-    @dataclass
     class Selected(TableMessage):
         """Posted by enter on a row, a double click, or a click on the row under the cursor."""
 
-    @dataclass
     class HeaderClicked(TableMessage):
         """Posted by a click on the label of a column; `more` if shift or control was held."""
 

@@ -8,14 +8,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumptui.core.parallel.alignment import Alignment, align
+from dumptui.core.parallel.token_alignment import TokenAlignment, align
 
 MEDIA, SENTINEL = 9, -101
 tokens = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 1)) | st.tuples(st.just(MEDIA), st.integers(1, 5)))
 """(token, how often the trainer has it): text of few different ids, so that runs of it are there too, and media."""
 
 
-def aligned(prompt: list[tuple[int, int]], response: list[tuple[int, int]], media: bool = False) -> Alignment | None:
+def aligned(
+    prompt: list[tuple[int, int]], response: list[tuple[int, int]], media: bool = False
+) -> TokenAlignment | None:
     own = [token for token, _ in prompt + response]
     train = [token for token, times in prompt + response for _ in range(times)]
     written = sum(times for _, times in response)
@@ -31,7 +33,7 @@ def test_every_token_of_text_is_found(prompt: list[tuple[int, int]], response: l
     starts = [0, *accumulate(times for _, times in response)]
     for at, (token, _) in enumerate(response):
         if token != MEDIA:
-            assert found.own[at] and found.at[at] == starts[at]
+            assert found.own[at] and found.positions[at] == starts[at]
     assert all(times == 1 for own, (_, times) in zip(found.own, response, strict=True) if own)
 
 
@@ -55,8 +57,8 @@ def test_sentinels_may_be_missing_or_one_for_many() -> None:
         train = np.array([5, 6, *[SENTINEL] * 4, 7, 8])
         found = align(train, 7, own, len(own) - 1, None, False)
         assert found is not None
-        assert found.at[found.own].tolist() == [0, 5, 6]
-        assert len(found.at) == len(own) - 1
+        assert found.positions[found.own].tolist() == [0, 5, 6]
+        assert len(found.positions) == len(own) - 1
 
 
 def test_a_prompt_that_is_rewritten_around_media_needs_a_response_that_tells() -> None:

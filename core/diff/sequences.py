@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dumptui.core.parallel.context_parallel import Ints
+from dumptui.core.arrays import Ints
 
 Pause: TypeAlias = Callable[[], object]
 ANCHOR_ITEMS = 6  # consecutive items: a passage that occurs once on each side is taken as the same one

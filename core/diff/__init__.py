@@ -1,0 +1,1 @@
+"""What two sequences have in common, in bounded time; they may be of anything."""

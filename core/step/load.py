@@ -1,0 +1,57 @@
+"""Loading a step: its files read, its rows aligned with its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from dumptui.core.errors import DumpError
+from dumptui.core.formats.miles.train_file import Shard, read_shard
+from dumptui.core.formats.sample import OnRead, Rollout
+from dumptui.core.parallel.alignment import align_rows
+from dumptui.core.run.run import StepFiles, read_file
+from dumptui.core.step.rollout_source import read_rollout_of
+from dumptui.core.step.step import Step
+
+
+def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
+    """Read and join a step. A train file that can't be read costs itself.
+
+    `on_read(done, total)` counts the bytes of all files; the values in the train files are read later. Raises
+    DumpError when the rollout file can't be read and nothing stands in for it, BeingWritten when it is not whole yet.
+    """
+    rollout_bytes = files.rollout_bytes
+    total = rollout_bytes + files.train_bytes
+
+    def on_rollout(done: int, size: int) -> None:
+        if on_read is not None:
+            on_read(rollout_bytes * done // max(size, 1), total)
+
+    shards, broken = read_shards(files, lambda done, size: on_rollout(0, 1))
+    rollout, problem = read_rollout_of(files, shards, on_rollout)
+    return join(files, rollout, shards, broken, problem)
+
+
+def read_shards(files: StepFiles, on_read: OnRead | None) -> tuple[list[Shard], list[DumpError]]:
+    """Return what the train files of a step hold, and the errors of those that can't be read."""
+    shards: list[Shard] = []
+    broken: list[DumpError] = []
+    for rank, entry in files.shards:
+        try:
+            shards += read_file(entry.path, partial(read_shard, step=files.key.step, rank=rank, on_read=on_read))
+        except DumpError as error:
+            broken.append(error)
+    return shards, broken
+
+
+def join(
+    files: StepFiles,
+    rollout: Rollout,
+    shards: Sequence[Shard],
+    broken: Sequence[DumpError] = (),
+    problem: DumpError | None = None,
+) -> Step:
+    """Align train rows with samples; `broken`: the unreadable train files, `problem`: why there is no rollout file."""
+    in_file_order = files.rollout is not None or files.mirror is not None
+    alignment = align_rows(rollout.samples, shards, with_rewards=in_file_order)
+    return Step(files, rollout, tuple(shards), tuple(broken), alignment, problem)

@@ -1,0 +1,84 @@
+"""The samples of a step: from its rollout file, else from the parquet mirror, else from the train rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.formats.miles.parquet_mirror import read_mirror
+from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.formats.sample import OnRead, Rollout, Sample, bounded, read_rollout, read_samples
+from dumptui.core.parallel.shard_group import group_shards
+from dumptui.core.run.run import StepFiles, read_file
+
+
+def read_rollout_of(
+    files: StepFiles, shards: Sequence[Shard], on_read: OnRead | None = None
+) -> tuple[Rollout, DumpError | None]:
+    """Return the samples of a step, and why they are not from its rollout file.
+
+    The train rows stand in only if there is neither a rollout file nor a mirror. Raises the DumpError of the rollout
+    file if nothing else is left, BeingWritten while it is not whole.
+    """
+    key = files.key
+    if files.rollout is None:
+        problem = DumpError(str(key), "its rollout file is missing")
+        if files.mirror is None and shards:
+            return rollout_of_rows(files, shards), problem
+    else:
+        try:
+            read = partial(read_rollout, step=key.step, evaluation=key.evaluation, on_read=on_read)
+            return read_file(files.rollout.path, read), None
+        except BeingWritten:
+            raise
+        except DumpError as error:
+            problem = error
+    if files.mirror is None:
+        raise problem
+    return rollout_of_mirror(files, files.mirror.path, problem), problem
+
+
+def rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Rollout:
+    missing = files.rollout is None or isinstance(problem.__cause__, FileNotFoundError)
+    what = "missing" if missing else "unreadable"
+    note = f"the rollout file is {what}: read from its parquet mirror, without rewards, status and text"
+    try:
+        samples = read_mirror(mirror)
+    except DumpError as error:
+        raise problem from error
+    return noted_rollout(files, mirror, samples, note)
+
+
+def rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
+    """Return the rows as samples in the order of sample_index, as the trainer numbers them in the file's order."""
+    rows = [row_fields(group.first, row) for group in group_shards(shards) for row in range(group.first.rows)]
+    rows.sort(key=lambda row: (row["index"] is None, row["index"] or 0))
+    note = "no rollout file: read from the train files, without rewards, status and text"
+    samples = list(read_samples(bounded(rows, shards[0].path, files.train_bytes)))
+    shared = {sample.index for sample in samples if sample.occurrence}
+    ordered = [unordered(sample) if sample.index in shared else sample for sample in samples]
+    return noted_rollout(files, shards[0].path, ordered, note)
+
+
+def unordered(sample: Sample) -> Sample:
+    """Return the sample with a note that its order among those of its index is not known."""
+    note = "several samples have this index; only the rollout file shows which one this is"
+    return replace(sample, notes=(*sample.notes, note))
+
+
+def row_fields(shard: Shard, row: int) -> dict[str, Any]:
+    return {
+        "index": shard.indices[row],
+        "response_length": int(shard.responses[row]),
+        "tokens": shard.tensor("tokens", row),
+        "weight_versions": shard.value("weight_versions", row),
+    }
+
+
+def noted_rollout(files: StepFiles, path: Path, samples: Iterable[Sample], note: str) -> Rollout:
+    noted = tuple(replace(sample, notes=(*sample.notes, note)) for sample in samples)
+    return Rollout(path, files.key.step, files.key.evaluation, noted, notes=(note,))
