@@ -43,5 +43,7 @@ def test_private_textual_api_is_used_in_the_terminal_wing_alone() -> None:
 
 
 def test_wings_import_downwards_only() -> None:
-    done = subprocess.run([Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout

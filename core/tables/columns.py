@@ -299,7 +299,7 @@ STEP_COLUMNS = (
         reduction=Reduction("step_not_finite", "sum"),
         worse="high",
         alarm_limit=1,
-        alarm_words="any NaN or infinite value, which no statistic includes",
+        alarm_words="any NaN or infinite value",
     ),
     ColumnDefinition(name="statuses", tip="samples by Sample.status", format=TEXT, shown="never"),
     ColumnDefinition(name="reward_entries", tip="the entries of rewards that are dicts", format=TEXT, shown="never"),

@@ -64,7 +64,7 @@ The steps of the run with a trend, and the samples of the step under the cursor.
   the same number and back. **n** and **p** go to the next and previous sample, in the order of the table.
 
 Statistics use unmasked response tokens. `-` means no value. `~` before a number means that it covers only part of the
-step. `!` means above the threshold: {alarm_words()}.
+step. `!` means above the threshold: {alarm_words()}, which no statistic includes.
 
 While a run is followed, **F** goes to the newest step and then to each new one. In the steps table **end** does the
 same, and **G** goes to the oldest step.
