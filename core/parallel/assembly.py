@@ -13,7 +13,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.fields.token_field import State, TokenField, blank
 from dumptui.core.formats.miles.train_file import ODD_WIDTH, Shard
 from dumptui.core.formats.values import Dumped, other_shape
-from dumptui.core.parallel.alignment import Alignment, GroupRows
+from dumptui.core.parallel.alignment import Alignment, GroupRows, Selection
 from dumptui.core.parallel.context_parallel import put
 from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.ptfile.file import read_all
@@ -21,19 +21,21 @@ from dumptui.core.ptfile.file import read_all
 ORDER_CONTRADICTED = "order contradicted by the rollout file"
 
 
-def fill_column(alignment: Alignment, column: str, out: TokenField, pause: Callable[[], object]) -> None:
-    """Write a column of the train files to the samples of `out`, with the state of each.
+def train_field(selection: Selection, name: str, column: str, pause: Callable[[], object]) -> TokenField:
+    """Return a column of the train files as a field of a `name`, with the state in each sample.
 
     `pause` is called before each shard group.
     """
-    for part in alignment.of_samples(out.positions):
+    out, alignment = selection.empty_field(name), selection.alignment
+    for part in selection.parts:
         pause()
         place(alignment, part, column, out)
         if part.group.cp_size > 1:
             contradicted = alignment.contradicted | alignment.moved(part.group)[part.rows]
             out.distrust(part.indices[contradicted], ORDER_CONTRADICTED)
-    for index in alignment.without_row(out.positions):
+    for index in selection.without_row:
         out.states[index], out.reasons[index] = alignment.refusal(int(out.positions[index]))
+    return out
 
 
 def place(alignment: Alignment, part: GroupRows, column: str, out: TokenField) -> None:

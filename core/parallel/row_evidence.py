@@ -97,15 +97,8 @@ class Evidence:
         return self._same_tokens[key]
 
     def _is_sample(self, shard: Shard, row: int, tokens: Array, position: int) -> bool:
-        same = self.equal_tokens(tokens, int(shard.responses[row]), position)
+        same = has_tokens(self.samples[position], tokens, int(shard.responses[row]))
         return same or self.token_alignment(shard, row, tokens, position) is not None
-
-    def equal_tokens(self, tokens: Array, response: int, position: int) -> bool:
-        """Whether a row has exactly the tokens of a sample."""
-        sample = self.samples[position]
-        if len(tokens) != sample.total_length or response != sample.response_length:
-            return False
-        return bool((tokens == sample.tokens).all())
 
     def same_engine(self, group: ShardGroup, row: int, position: int) -> bool:
         """Whether a row whose tokens can't be read holds all of the engine's log-probs of a sample, to the bit."""
@@ -226,6 +219,13 @@ def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
         return [None if tensor is None else next(arrays) for tensor in tensors]
     except DumpError:
         return [None] if len(tensors) == 1 else [read_each([tensor])[0] for tensor in tensors]
+
+
+def has_tokens(sample: Sample, tokens: Array, response: int) -> bool:
+    """Whether a row of a `response` length has exactly the tokens of a sample."""
+    if len(tokens) != sample.total_length or response != sample.response_length:
+        return False
+    return bool((tokens == sample.tokens).all())
 
 
 def has_media(shard: Shard, row: int, sample: Sample) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -13,13 +12,13 @@ from dumptui.core.errors import DumpError
 from dumptui.core.fields.token_field import TokenField, ratio
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Rollout, Sample
-from dumptui.core.parallel.alignment import Alignment
-from dumptui.core.parallel.assembly import fill_column
-from dumptui.core.parallel.loss_masks import fill_masks
+from dumptui.core.parallel.alignment import Alignment, Selection
+from dumptui.core.parallel.assembly import train_field
+from dumptui.core.parallel.loss_masks import loss_masks
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.log_probs import difference, engine_log_probs
-from dumptui.core.step.sample_fields import fill_from_extra, sample_fields
+from dumptui.core.step.sample_fields import fill_from_extra
 
 # The name on screen of each per-token column of a train file; any other column keeps its own.
 SHOWN_NAMES = {"log_probs": "train_log_probs"}
@@ -45,9 +44,10 @@ FIELD_ORDER = [
 class Step:
     """A step whose train rows are aligned with its samples; its per-token values are read from the files when asked.
 
-    `broken` are the train files that can't be read, `rollout_problem` is why the rollout file can't. `alone` if this is
-    one sample of the step, from its mirror: then what only the rollout file has is not known. `pause` is called some
-    ten times a second while fields of a whole step are read; what it raises ends that.
+    `broken` are the train files that can't be read, `rollout_problem` is why the rollout file can't. `sample_fields`
+    are the per-token fields that the samples hold themselves. `alone` if this is one sample of the step, from its
+    mirror: then what only the rollout file has is not known. `pause` is called some ten times a second while fields of
+    a whole step are read; what it raises ends that.
 
     Nothing of a step is changed after it was loaded, so that any thread may read it.
     """
@@ -57,6 +57,7 @@ class Step:
     shards: tuple[Shard, ...]
     broken: tuple[DumpError, ...]
     alignment: Alignment
+    sample_fields: frozenset[str]
     rollout_problem: DumpError | None = None
     alone: bool = False
     pause: Callable[[], object] = field(default=lambda: None)
@@ -78,16 +79,12 @@ class Step:
     def fields(self) -> list[str]:
         """Every per-token field that this step's files hold, in the order they are shown."""
         names = {SHOWN_NAMES.get(name, name) for shard in self.shards for name in (*shard.per_token, *shard.malformed)}
-        names |= self._sample_fields
+        names |= self.sample_fields
         if any(sample.rollout_log_probs is not None for sample in self.samples):
             names.add(ENGINE_COLUMN)
         if {"train_log_probs", ENGINE_COLUMN} <= names:
             names.update(("lp_diff", "imp_ratio"))
         return [name for name in FIELD_ORDER if name in names] + sorted(names.difference(FIELD_ORDER))
-
-    @cached_property
-    def _sample_fields(self) -> frozenset[str]:
-        return sample_fields(self.samples)
 
     def masks(self, positions: Ints | None = None) -> TokenField:
         """Return the loss masks of the samples at `positions`, all by default.
@@ -95,30 +92,27 @@ class Step:
         A mask is the trainer's if there is a train row, else the sample's, else all ones. It is known if its length is
         the response's.
         """
-        out = self.alignment.empty_field("loss_mask", self._all(positions), np.int8)
-        fill_masks(self.alignment, out)
-        return out
+        return loss_masks(self._select(positions))
 
     def gather(self, name: str, positions: Ints | None = None) -> TokenField:
         """Return a field of the samples at `positions`, all by default, unmasked.
 
         Never raises for what a file holds: the states say it.
         """
-        positions = self._all(positions)
+        selection = self._select(positions)
         if name == ENGINE_COLUMN:
-            return engine_log_probs(self.alignment, positions, self.pause)
+            return engine_log_probs(selection, self.pause)
         if name in ("lp_diff", "imp_ratio"):
-            diff = self.difference(positions, self.masks(positions))
+            diff = self.difference(selection.positions, loss_masks(selection))
             return diff if name == "lp_diff" else ratio(diff)
-        out = self.alignment.empty_field(name, positions)
-        fill_column(self.alignment, DUMPED_NAMES.get(name, name), out, self.pause)
-        if name in self._sample_fields:
+        out = train_field(selection, name, DUMPED_NAMES.get(name, name), self.pause)
+        if name in self.sample_fields:
             fill_from_extra(out, self.samples)
         return out
 
     def difference(self, positions: Ints, mask: TokenField) -> TokenField:
         """Return trainer - engine log-prob, where the loss `mask` of the same samples is 1 and both are known."""
-        return difference(self.alignment, self.gather("train_log_probs", positions), mask, self.pause)
+        return difference(self._select(positions), self.gather("train_log_probs", positions), mask, self.pause)
 
-    def _all(self, positions: Ints | None) -> Ints:
-        return np.arange(len(self.samples)) if positions is None else positions
+    def _select(self, positions: Ints | None) -> Selection:
+        return self.alignment.select(np.arange(len(self.samples)) if positions is None else positions)
