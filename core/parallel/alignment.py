@@ -9,10 +9,8 @@ from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dumptui.core.arrays import Bools, Ints
-from dumptui.core.fields.token_field import TokenField, empty
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
 from dumptui.core.parallel.layout_inference import infer_layout
@@ -40,6 +38,16 @@ class GroupRows(NamedTuple):
     rows: Ints
 
 
+class EngineVerdict(NamedTuple):
+    """What all slices of the engine's log-probs say about each row of a shard group.
+
+    `moved`: one holds other values than the rollout file at its positions. `identical`: all are equal bit by bit.
+    """
+
+    moved: Bools
+    identical: Bools
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """Some samples of a step, by `positions`, with their train rows by shard group.
@@ -52,10 +60,6 @@ class Selection:
     lengths: Ints
     parts: tuple[GroupRows, ...]
     without_row: tuple[int, ...]
-
-    def empty_field(self, name: str, dtype: npt.DTypeLike = np.float32) -> TokenField:
-        """Return a field of these samples, one value a response token, nothing known yet."""
-        return empty(name, self.positions, self.lengths, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,35 +131,29 @@ class Alignment:
         with self._lock:
             return self._evidence.same_tokens(shard, row, position)
 
-    def moved(self, group: ShardGroup) -> Bools:
-        """Return, by row, whether a slice of the engine's log-probs holds other values than the rollout file there."""
-        moved = np.zeros(group.first.rows, bool)
-        for verdict in self._engine_verdicts(group):
+    def engine_verdict(self, group: ShardGroup) -> EngineVerdict:
+        """Return what the slices of the engine's log-probs say about the rows of a shard group."""
+        moved, identical = np.zeros(group.first.rows, bool), np.ones(group.first.rows, bool)
+        holders = [*group.holders(ENGINE_COLUMN)] if group.problem is None else []
+        first_of_rank = {rank: shard for shard, rank in reversed(holders)}
+        for shard in first_of_rank.values():
+            verdict = self.verdict(group, shard)
             moved |= verdict.moved
-        return moved
-
-    def identical(self, group: ShardGroup) -> Bools:
-        """Return, by row, whether all slices of the engine's log-probs are the rollout file's, bit by bit."""
-        identical = np.ones(group.first.rows, bool)
-        for verdict in self._engine_verdicts(group):
             identical &= verdict.identical
-        return identical
+        return EngineVerdict(moved, identical)
+
+    def contradicted_rows(self, group: ShardGroup) -> Bools:
+        """Return, by row, whether the rollout file contradicts the places of its slices; one row is enough for all."""
+        if group.cp_size == 1:
+            return np.zeros(group.first.rows, bool)
+        return self.engine_verdict(group).moved | self.contradicted
 
     @cached_property
     def contradicted(self) -> bool:
-        """Whether the engine's log-probs contradict where sliced rows were put: one row is enough for all."""
-        moved = {id(group): self.moved(group) for group in self.groups if group.cp_size > 1}
+        """Whether the engine's log-probs contradict the place of any slice of the step."""
+        moved = {id(group): self.engine_verdict(group).moved for group in self.groups if group.cp_size > 1}
         sliced = (row for row in self.rows if row is not None and id(row.group) in moved and not row.tied)
         return any(moved[id(row.group)][row.row] for row in sliced)
-
-    def _engine_verdicts(self, group: ShardGroup) -> list[RowVerdict]:
-        """Return the verdicts on the engine's log-probs, one per cp rank; none if slices can't be placed."""
-        if group.problem is not None:
-            return []
-        first: dict[int, Shard] = {}
-        for shard, cp_rank in group.holders(ENGINE_COLUMN):
-            first.setdefault(cp_rank, shard)
-        return [self.verdict(group, shard) for shard in first.values()]
 
 
 NO_ROW = Refusal("not dumped", "no train row")

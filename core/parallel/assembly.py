@@ -10,7 +10,7 @@ import numpy as np
 
 from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import State, TokenField, blank
+from dumptui.core.fields.token_field import State, TokenField, blank, empty
 from dumptui.core.formats.miles.train_file import ODD_WIDTH, Shard
 from dumptui.core.formats.values import Dumped, other_shape
 from dumptui.core.parallel.alignment import Alignment, GroupRows, Selection
@@ -26,13 +26,12 @@ def train_field(selection: Selection, name: str, column: str, pause: Callable[[]
 
     `pause` is called before each shard group.
     """
-    out, alignment = selection.empty_field(name), selection.alignment
+    out, alignment = empty(name, selection.positions, selection.lengths), selection.alignment
     for part in selection.parts:
         pause()
+        contradicted = alignment.contradicted_rows(part.group)[part.rows]
         place(alignment, part, column, out)
-        if part.group.cp_size > 1:
-            contradicted = alignment.contradicted | alignment.moved(part.group)[part.rows]
-            out.distrust(part.indices[contradicted], ORDER_CONTRADICTED)
+        out.distrust(part.indices[contradicted], ORDER_CONTRADICTED)
     for index in selection.without_row:
         out.states[index], out.reasons[index] = alignment.refusal(int(out.positions[index]))
     return out
@@ -112,7 +111,8 @@ class ColumnAssembler:
         for index, row in zip(indices[~plain].tolist(), rows[~plain].tolist(), strict=True):
             parts, out.states[index], out.reasons[index] = self._slices(index, row)
             slices += parts
-        self._fill_slices(slices, out)
+        if slices:
+            self._fill_slices(slices, out)
 
     # Rows that need no choice ----------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from dumptui.core.arrays import Ints
 from dumptui.core.formats.miles.train_file import PER_TOKEN, Shard
-from dumptui.core.parallel.row_evidence import Evidence, read_each
+from dumptui.core.formats.values import read_each
+from dumptui.core.parallel.row_evidence import Evidence
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.parallel.slicing import edges
 
@@ -113,7 +114,7 @@ class Search:
     def _rule(self, candidate: Candidate, column: str) -> str | None:
         """Return the first rule that fits every slice of a column, as one rule places all slices of a column."""
         holders = [(group, shard) for group in self.groups for shard in group.shards if column in shard.per_token]
-        for rule in dict.fromkeys(rule for group in self.groups for rule in group.rules()):
+        for rule in dict.fromkeys(rule for group in self.groups for rule in group.rules):
             if all(self._fits(group, shard, column, candidate, rule) for group, shard in holders):
                 return rule
         return None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from dumptui.core.arrays import Array
-from dumptui.core.fields.token_field import TokenField
+from dumptui.core.fields.token_field import TokenField, empty
 from dumptui.core.formats.sample import WEIGHTED_MASK, Sample, is_weighted
+from dumptui.core.formats.values import read_each
 from dumptui.core.parallel.alignment import Row, Selection
-from dumptui.core.parallel.row_evidence import read_each
 
 
 def loss_masks(selection: Selection) -> TokenField:
     """Return the loss masks, 0 and 1; one of another length than its response is unreadable."""
-    out, alignment = selection.empty_field("loss_mask", np.int8), selection.alignment
+    out, alignment = empty("loss_mask", selection.positions, selection.lengths, np.int8), selection.alignment
     trained = train_masks(selection)
     for index, position in enumerate(out.positions.tolist()):
         values, known = out.one(index)

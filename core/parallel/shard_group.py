@@ -78,8 +78,9 @@ class ShardGroup:
         recorded = next((shard.qkv_format for shard in self.shards if shard.qkv_format is not None), None)
         return recorded or ("thd" if self.padded is None else "bshd")
 
+    @property
     def rules(self) -> list[str]:
-        """Return the rules to try, the run's own first; "full" is for columns that were not sliced."""
+        """The rules to try, the run's own first; "full" is for columns that were not sliced."""
         own = self.qkv_format
         others = [name for name in QKV_FORMATS if name != own and (name == "thd" or self.padded is not None)]
         return [own, *others, "full"]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dumptui.core.arrays import Array, Bools, Ints
-from dumptui.core.fields.token_field import State, TokenField, ratio
+from dumptui.core.fields.token_field import State, TokenField, shown
 from dumptui.core.formats.sample import Sample
 from dumptui.core.sample.boundaries import Chunks, chunks, turn_starts
 from dumptui.core.step.field_survey import order
 from dumptui.core.step.step import FIELD_ORDER, Step
-from dumptui.core.tables.tokens import notes, shown
+from dumptui.core.tables.tokens import notes
 from dumptui.core.vocabulary import Vocabulary
 
 PROMPT, TRAINED, MASKED, MISSING = range(4)
@@ -123,7 +123,7 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
     """Every field of the step has an entry, and every field there is a name for, to say why it is not there."""
     sample = step.samples[position]
     chosen = np.array([position], np.int64)
-    mask = step.masks(chosen)
+    mask, fields = step.masks(chosen), step.gather_all(chosen)
     ids = sample.tokens.tolist()
     texts = ids_as_text(ids) if vocabulary is None else vocabulary.texts(ids)
     trained = mask.one(0)[0] if mask.states[0] == "ok" else None
@@ -133,18 +133,11 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
         pieces=texts if vocabulary is None else vocabulary.pieces(ids),
         special=np.isin(sample.tokens, [] if vocabulary is None else list(vocabulary.added)),
         mask=trained,
-        fields={name: sample_field(flat, mask) for name, flat in flats(step, chosen)} | absent(step, sample),
+        fields={name: sample_field(flat, mask) for name, flat in fields.items()} | absent(step, sample),
         notes=notes(step, sample, mask.reasons[0], vocabulary) + [NO_WORDS] * (vocabulary is None),
         turns=turn_starts(sample, trained),
         chunks=chunks(step, position),
     )
-
-
-def flats(step: Step, chosen: Ints) -> Iterator[tuple[str, TokenField]]:
-    """Every field of the step, the ratio made of the difference, which takes longest."""
-    found = {name: step.gather(name, chosen) for name in step.fields if name != "imp_ratio"}
-    for name in step.fields:
-        yield name, ratio(found["lp_diff"]) if name == "imp_ratio" else found[name]
 
 
 def sample_field(flat: TokenField, mask: TokenField) -> SampleField:

@@ -105,7 +105,7 @@ def same_bytes(one: object, other: object) -> bool:
 def with_rollout_file(step: Step, group: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
     """The engine's log-probs; where they are cut, the whole column is refused for it."""
     if group.cp_size == 1:
-        moved = step.alignment.moved(group)
+        moved = step.alignment.engine_verdict(group).moved
         yield from (
             Contradiction(ENGINE_COLUMN, at, step.rollout.path.name, group.first.path.name)
             for row, at in rows

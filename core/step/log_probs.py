@@ -7,14 +7,13 @@ ranks, with the precision that the trainer uses.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
 
 from dumptui.core.arrays import Bools, Ints
-from dumptui.core.fields.token_field import TokenField, overlay
-from dumptui.core.formats.sample import Sample
-from dumptui.core.formats.values import Numbers
+from dumptui.core.fields.token_field import TokenField, empty, overlay
 from dumptui.core.parallel.alignment import Alignment, Selection
 from dumptui.core.parallel.assembly import train_field
 from dumptui.core.parallel.row_evidence import rounding, same_values
@@ -35,13 +34,9 @@ def engine_log_probs(selection: Selection, pause: Pause) -> TokenField:
 
 
 def of_rollout_file(selection: Selection) -> TokenField:
-    out = selection.empty_field(ENGINE_COLUMN)
-    fill_from_samples(out, selection.alignment.samples, sample_numbers)
+    out = empty(ENGINE_COLUMN, selection.positions, selection.lengths)
+    fill_from_samples(out, selection.alignment.samples, attrgetter("scored_log_probs"))
     return out
-
-
-def sample_numbers(sample: Sample) -> Numbers | None:
-    return None if sample.rollout_log_probs is None else Numbers(sample.rollout_log_probs, sample.unscored)
 
 
 def of_train_files(selection: Selection, pause: Pause) -> TokenField:
@@ -70,7 +65,7 @@ def difference(selection: Selection, trainer: TokenField, mask: TokenField, paus
                 states[index], reasons[index] = state, field.reasons[index]
     out = TokenField("lp_diff", selection.positions, trainer.offsets, values, known, states, reasons)
     for group, indices, rows in selection.parts:
-        out.distrust(indices[selection.alignment.moved(group)[rows]], ENGINE_COPY_CONTRADICTED)
+        out.distrust(indices[selection.alignment.engine_verdict(group).moved[rows]], ENGINE_COPY_CONTRADICTED)
     out.distrust(contradicting, ENGINE_COPY_CONTRADICTED)
     return out
 
@@ -85,7 +80,7 @@ def comparable_log_probs(selection: Selection, pause: Pause) -> tuple[TokenField
     out, alignment = engine_log_probs(selection, pause), selection.alignment
     finer: list[int] = []
     for group, indices, rows in selection.parts:
-        other = ~alignment.identical(group)[rows]
+        other = ~alignment.engine_verdict(group).identical[rows]
         pairs = zip(indices[other].tolist(), rows[other].tolist(), strict=True)
         finer += [index for index, row in pairs if out.states[index] == "ok" and not is_coarser(group, row)]
     copy = of_train_files(alignment.select(selection.positions[finer]), pause)

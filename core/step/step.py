@@ -103,12 +103,18 @@ class Step:
         if name == ENGINE_COLUMN:
             return engine_log_probs(selection, self.pause)
         if name in ("lp_diff", "imp_ratio"):
-            diff = self.difference(selection.positions, loss_masks(selection))
+            trainer = self.gather("train_log_probs", selection.positions)
+            diff = difference(selection, trainer, loss_masks(selection), self.pause)
             return diff if name == "lp_diff" else ratio(diff)
         out = train_field(selection, name, DUMPED_NAMES.get(name, name), self.pause)
         if name in self.sample_fields:
             fill_from_extra(out, self.samples)
         return out
+
+    def gather_all(self, positions: Ints) -> dict[str, TokenField]:
+        """Return every field of the samples at `positions`; the ratio is made of the difference, which takes long."""
+        found = {name: self.gather(name, positions) for name in self.fields if name != "imp_ratio"}
+        return {name: ratio(found["lp_diff"]) if name == "imp_ratio" else found[name] for name in self.fields}
 
     def difference(self, positions: Ints, mask: TokenField) -> TokenField:
         """Return trainer - engine log-prob, where the loss `mask` of the same samples is 1 and both are known."""
