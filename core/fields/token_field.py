@@ -116,6 +116,15 @@ def take_worse_states(states: list[State], reasons: list[str | None], other: Tok
             states[at], reasons[at] = state, other.reasons[at]
 
 
+def shown(flat: TokenField, mask: TokenField, at: int) -> Bools:
+    """Return where the values of a sample are shown: known and, by the loss `mask`, trained on.
+
+    A mask that doesn't fit hides nothing; the sample's notes report it.
+    """
+    known = flat.one(at)[1]
+    return known & (mask.one(at)[0] > 0) if mask.states[at] == "ok" else known
+
+
 def overlay(out: TokenField, at: Ints, source: TokenField, source_at: Sequence[int] | None = None) -> None:
     """Copy samples of `source` (all, in order, unless `source_at` says which) over those of `out`."""
     for to, origin in zip(at, range(len(at)) if source_at is None else source_at, strict=True):

@@ -113,6 +113,11 @@ class Sample:
     def prompt_length(self) -> int:
         return max(0, len(self.tokens) - self.response_length)
 
+    @property
+    def scored_log_probs(self) -> Numbers | None:
+        """The engine's log-probs with the tokens that it gave none."""
+        return None if self.rollout_log_probs is None else Numbers(self.rollout_log_probs, self.unscored)
+
     def note_on(self, name: str) -> str | None:
         """Return the note on a key that holds something other than a list of numbers, and so is empty here."""
         return next((note for note in self.notes if note.startswith(f"{name} ")), None)

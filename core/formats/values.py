@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dumptui.core.arrays import Array, Ints
+from dumptui.core.errors import DumpError
 from dumptui.core.formats.media import bytes_name
 from dumptui.core.ptfile.file import Array as Inline
-from dumptui.core.ptfile.file import Placeholder, Tensor
+from dumptui.core.ptfile.file import Placeholder, Tensor, read_all
 
 # A dumped array: a tensor still in its file, or numbers from the pickle itself.
 Dumped: TypeAlias = Tensor | Inline
@@ -263,3 +264,14 @@ def preview(value: object) -> str:
     if isinstance(value, (list, tuple, Mapping)) and len(value) > _PREVIEW.maxlist:
         return f"{_PREVIEW.repr(value)} ({len(value):,} entries)"
     return _PREVIEW.repr(value)
+
+
+def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
+    """Return the values of each tensor; None for a missing one, and for an unreadable one, which is reported where its
+    values would be shown.
+    """
+    try:
+        arrays = iter(read_all([tensor for tensor in tensors if tensor is not None]))
+        return [None if tensor is None else next(arrays) for tensor in tensors]
+    except DumpError:
+        return [None] if len(tensors) == 1 else [read_each([tensor])[0] for tensor in tensors]

@@ -9,15 +9,14 @@ from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dumptui.core.arrays import Bools, Ints
-from dumptui.core.fields.token_field import TokenField, empty
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
-from dumptui.core.parallel.layout_inference import resolve
+from dumptui.core.parallel.layout_inference import infer_layout
+from dumptui.core.parallel.raw_rewards import raw_rewards
 from dumptui.core.parallel.row_evidence import Evidence, RowVerdict
-from dumptui.core.parallel.row_matching import Matcher, Refusal, raw_rewards
+from dumptui.core.parallel.row_matching import Matcher, Refusal
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup, group_shards
 from dumptui.core.parallel.slicing import SlicingRule, find_slicing_rule
 
@@ -32,11 +31,35 @@ class Row:
 
 
 class GroupRows(NamedTuple):
-    """The samples of one shard group among those that were asked for: their indices among these, and their rows."""
+    """The samples of one shard group in a selection: their indices in the selection, and their rows."""
 
     group: ShardGroup
     indices: Ints
     rows: Ints
+
+
+class EngineVerdict(NamedTuple):
+    """What all slices of the engine's log-probs say about each row of a shard group.
+
+    `moved`: one holds other values than the rollout file at its positions. `identical`: all are equal bit by bit.
+    """
+
+    moved: Bools
+    identical: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """Some samples of a step, by `positions`, with their train rows by shard group.
+
+    `without_row` are the indices of those that have no train row.
+    """
+
+    alignment: Alignment
+    positions: Ints
+    lengths: Ints
+    parts: tuple[GroupRows, ...]
+    without_row: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +67,8 @@ class Alignment:
     """Which train row is which sample of a step, and how the slices of the rows lie; built once and never changed.
 
     `rows` has the train row of each sample, `orphans` says which rows have no sample and why, `refused` has the samples
-    whose own row was refused. `raw_rewards` is by position, None where it can't be placed.
+    whose own row was refused. `raw_rewards` is by position, None where it can't be placed. By position, too, are the
+    response `lengths`, and as `places` the number of the shard group and the row there, -1 without one.
 
     Any thread may ask. The verdicts on the files and the slicing rules are worked out when they are first asked for:
     they read the engine's log-probs of every copy, and many steps are only listed. One lock guards them, and nothing
@@ -57,17 +81,11 @@ class Alignment:
     orphans: tuple[str, ...]
     refused: Mapping[int, Refusal]
     raw_rewards: tuple[object, ...] | None
+    lengths: Ints
+    places: tuple[Ints, Ints]
     _evidence: Evidence
     _slicing_rules: dict[str, SlicingRule] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
-
-    def empty_field(self, name: str, positions: Ints, dtype: npt.DTypeLike = np.float32) -> TokenField:
-        """Return a field of the samples at `positions`, one value a response token, nothing known yet."""
-        return empty(name, positions, self._response_lengths[positions], dtype)
-
-    @cached_property
-    def _response_lengths(self) -> Ints:
-        return np.array([sample.response_length for sample in self.samples], np.int64)
 
     # Rows ----------------------------------------------------------------------------------------------------------
 
@@ -76,29 +94,17 @@ class Alignment:
         """The number of samples with a train row."""
         return sum(row is not None for row in self.rows)
 
-    def of_samples(self, positions: Ints) -> list[GroupRows]:
-        """Return the rows of the samples at `positions`, by shard group; without those that have no row."""
-        numbers, rows = (column[positions] for column in self._places)
+    def select(self, positions: Ints) -> Selection:
+        """Return the samples at `positions` with their train rows."""
+        numbers, rows = self.places[0][positions], self.places[1][positions]
         each = ((group, np.flatnonzero(numbers == number)) for number, group in enumerate(self.groups))
-        return [GroupRows(group, indices, rows[indices]) for group, indices in each if len(indices)]
-
-    def without_row(self, positions: Ints) -> list[int]:
-        """Return the indices of the `positions` that have no train row."""
-        indices: list[int] = np.flatnonzero(self._places[0][positions] < 0).tolist()
-        return indices
+        parts = tuple(GroupRows(group, indices, rows[indices]) for group, indices in each if len(indices))
+        return Selection(self, positions, self.lengths[positions], parts, tuple(np.flatnonzero(numbers < 0).tolist()))
 
     def refusal(self, position: int) -> Refusal:
         """Return the state of the train data of a sample without a train row, and the reason."""
         refusal = self.refused.get(position)
         return Refusal(refusal.state, f"no train row: {refusal.reason}") if refusal else NO_ROW
-
-    @cached_property
-    def _places(self) -> tuple[Ints, Ints]:
-        """The number of the shard group of each sample and its row there; -1 without one."""
-        number = {id(group): number for number, group in enumerate(self.groups)}
-        places = [(-1, -1) if row is None else (number[id(row.group)], row.row) for row in self.rows]
-        numbers, rows = np.array(places, np.int64).reshape(-1, 2).T
-        return numbers, rows
 
     # Slices --------------------------------------------------------------------------------------------------------
 
@@ -125,35 +131,29 @@ class Alignment:
         with self._lock:
             return self._evidence.same_tokens(shard, row, position)
 
-    def moved(self, group: ShardGroup) -> Bools:
-        """Return, by row, whether a slice of the engine's log-probs holds other values than the rollout file there."""
-        moved = np.zeros(group.first.rows, bool)
-        for verdict in self._engine_verdicts(group):
+    def engine_verdict(self, group: ShardGroup) -> EngineVerdict:
+        """Return what the slices of the engine's log-probs say about the rows of a shard group."""
+        moved, identical = np.zeros(group.first.rows, bool), np.ones(group.first.rows, bool)
+        holders = [*group.holders(ENGINE_COLUMN)] if group.problem is None else []
+        first_of_rank = {rank: shard for shard, rank in reversed(holders)}
+        for shard in first_of_rank.values():
+            verdict = self.verdict(group, shard)
             moved |= verdict.moved
-        return moved
-
-    def identical(self, group: ShardGroup) -> Bools:
-        """Return, by row, whether all slices of the engine's log-probs are the rollout file's, bit by bit."""
-        identical = np.ones(group.first.rows, bool)
-        for verdict in self._engine_verdicts(group):
             identical &= verdict.identical
-        return identical
+        return EngineVerdict(moved, identical)
+
+    def contradicted_rows(self, group: ShardGroup) -> Bools:
+        """Return, by row, whether the rollout file contradicts the places of its slices; one row is enough for all."""
+        if group.cp_size == 1:
+            return np.zeros(group.first.rows, bool)
+        return self.engine_verdict(group).moved | self.contradicted
 
     @cached_property
     def contradicted(self) -> bool:
-        """Whether the engine's log-probs contradict where sliced rows were put: one row is enough for all."""
-        moved = {id(group): self.moved(group) for group in self.groups if group.cp_size > 1}
+        """Whether the engine's log-probs contradict the place of any slice of the step."""
+        moved = {id(group): self.engine_verdict(group).moved for group in self.groups if group.cp_size > 1}
         sliced = (row for row in self.rows if row is not None and id(row.group) in moved and not row.tied)
         return any(moved[id(row.group)][row.row] for row in sliced)
-
-    def _engine_verdicts(self, group: ShardGroup) -> list[RowVerdict]:
-        """Return the verdicts on the engine's log-probs, one per cp rank; none if slices can't be placed."""
-        if group.problem is not None:
-            return []
-        first: dict[int, Shard] = {}
-        for shard, cp_rank in group.holders(ENGINE_COLUMN):
-            first.setdefault(cp_rank, shard)
-        return [self.verdict(group, shard) for shard in first.values()]
 
 
 NO_ROW = Refusal("not dumped", "no train row")
@@ -164,20 +164,30 @@ def align_rows(samples: tuple[Sample, ...], shards: Sequence[Shard], *, with_rew
 
     Without `with_rewards` raw rewards are not placed: the samples are in no order that the train files know.
     """
+    groups = group_shards(shards)
     evidence = Evidence(samples)
     matcher = Matcher(samples, evidence)
-    matched = [matcher.match(number, group) for number, group in enumerate(group_shards(shards))]
-    groups = tuple(resolve(matched, evidence))
-    rows = tuple(
-        None if match is None else Row(groups[match.number], match.row, match.tied) for match in matcher.matches
-    )
-    trained = [position for position, row in enumerate(rows) if row is not None]
+    groups = [matcher.match(number, group) for number, group in enumerate(groups)]
+    groups = with_layout(groups, evidence)
+    trained = [position for position, match in enumerate(matcher.matches) if match is not None]
+    numbers = [(-1, -1) if match is None else (match.number, match.row) for match in matcher.matches]
+    places = np.array(numbers, np.int64).reshape(-1, 2).T
     return Alignment(
         samples=samples,
-        groups=groups,
-        rows=rows,
+        groups=tuple(groups),
+        rows=tuple(match and Row(groups[match.number], match.row, match.tied) for match in matcher.matches),
         orphans=tuple(matcher.orphans),
         refused=matcher.refused,
         raw_rewards=raw_rewards(groups, samples, trained) if with_rewards else None,
+        lengths=np.array([sample.response_length for sample in samples], np.int64),
+        places=(places[0], places[1]),
         _evidence=evidence,
     )
+
+
+def with_layout(groups: Sequence[ShardGroup], evidence: Evidence) -> list[ShardGroup]:
+    """Return the groups, those of this attempt that record no layout with the one that is inferred."""
+    numbers = [number for number, group in enumerate(groups) if group.joined and not group.records_layout]
+    inferred = infer_layout([groups[number] for number in numbers], evidence) if numbers else []
+    by_number = dict(zip(numbers, inferred, strict=True))
+    return [by_number.get(number, group) for number, group in enumerate(groups)]

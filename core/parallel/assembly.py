@@ -10,10 +10,10 @@ import numpy as np
 
 from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.fields.token_field import State, TokenField, blank
+from dumptui.core.fields.token_field import State, TokenField, blank, empty
 from dumptui.core.formats.miles.train_file import ODD_WIDTH, Shard
 from dumptui.core.formats.values import Dumped, other_shape
-from dumptui.core.parallel.alignment import Alignment, GroupRows
+from dumptui.core.parallel.alignment import Alignment, GroupRows, Selection
 from dumptui.core.parallel.context_parallel import put
 from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.ptfile.file import read_all
@@ -21,19 +21,20 @@ from dumptui.core.ptfile.file import read_all
 ORDER_CONTRADICTED = "order contradicted by the rollout file"
 
 
-def fill_column(alignment: Alignment, column: str, out: TokenField, pause: Callable[[], object]) -> None:
-    """Write a column of the train files to the samples of `out`, with the state of each.
+def train_field(selection: Selection, name: str, column: str, pause: Callable[[], object]) -> TokenField:
+    """Return a column of the train files as a field of a `name`, with the state in each sample.
 
     `pause` is called before each shard group.
     """
-    for part in alignment.of_samples(out.positions):
+    out, alignment = empty(name, selection.positions, selection.lengths), selection.alignment
+    for part in selection.parts:
         pause()
+        contradicted = alignment.contradicted_rows(part.group)[part.rows]
         place(alignment, part, column, out)
-        if part.group.cp_size > 1:
-            contradicted = alignment.contradicted | alignment.moved(part.group)[part.rows]
-            out.distrust(part.indices[contradicted], ORDER_CONTRADICTED)
-    for index in alignment.without_row(out.positions):
+        out.distrust(part.indices[contradicted], ORDER_CONTRADICTED)
+    for index in selection.without_row:
         out.states[index], out.reasons[index] = alignment.refusal(int(out.positions[index]))
+    return out
 
 
 def place(alignment: Alignment, part: GroupRows, column: str, out: TokenField) -> None:
@@ -110,7 +111,8 @@ class ColumnAssembler:
         for index, row in zip(indices[~plain].tolist(), rows[~plain].tolist(), strict=True):
             parts, out.states[index], out.reasons[index] = self._slices(index, row)
             slices += parts
-        self._fill_slices(slices, out)
+        if slices:
+            self._fill_slices(slices, out)
 
     # Rows that need no choice ----------------------------------------------------------------------------------
 

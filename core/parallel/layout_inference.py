@@ -15,8 +15,9 @@ import numpy as np
 
 from dumptui.core.arrays import Ints
 from dumptui.core.formats.miles.train_file import PER_TOKEN, Shard
-from dumptui.core.parallel.row_evidence import Evidence, read_each
-from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup, with_recorded_layout
+from dumptui.core.formats.values import read_each
+from dumptui.core.parallel.row_evidence import Evidence
+from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.parallel.slicing import edges
 
 CP_SIZES = (*range(1, 17), 24, 32, 48, 64)
@@ -49,24 +50,8 @@ def assignments(ranks: Sequence[int]) -> Iterator[Candidate]:
                 yield Candidate(cp, stride)
 
 
-def resolve(groups: Sequence[ShardGroup], evidence: Evidence) -> list[ShardGroup]:
-    """Return the groups with their layout: cp_size and cp_ranks, or the problem."""
-    placed = [with_recorded_layout(group) if is_recorded(group) else on_rank_zero(group) for group in groups]
-    unrecorded = {at: group for at, group in enumerate(placed) if not is_recorded(group) and group.joined}
-    for at, group in zip(unrecorded, infer([*unrecorded.values()], evidence) if unrecorded else [], strict=True):
-        placed[at] = group
-    return placed
-
-
-def is_recorded(group: ShardGroup) -> bool:
-    return all(shard.cp_size is not None for shard in group.shards)
-
-
-def on_rank_zero(group: ShardGroup) -> ShardGroup:
-    return replace(group, cp_ranks=(0,) * len(group.shards))
-
-
-def infer(groups: Sequence[ShardGroup], evidence: Evidence) -> list[ShardGroup]:
+def infer_layout(groups: Sequence[ShardGroup], evidence: Evidence) -> list[ShardGroup]:
+    """Return groups that record no layout with the one that fits them all, or with the problem."""
     layout = Search(groups, evidence).run()
     evidence.forget_slices()
     if isinstance(layout, str):
@@ -129,7 +114,7 @@ class Search:
     def _rule(self, candidate: Candidate, column: str) -> str | None:
         """Return the first rule that fits every slice of a column, as one rule places all slices of a column."""
         holders = [(group, shard) for group in self.groups for shard in group.shards if column in shard.per_token]
-        for rule in dict.fromkeys(rule for group in self.groups for rule in group.rules()):
+        for rule in dict.fromkeys(rule for group in self.groups for rule in group.rules):
             if all(self._fits(group, shard, column, candidate, rule) for group, shard in holders):
                 return rule
         return None

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from dumptui.core.arrays import Array
-from dumptui.core.fields.token_field import TokenField
+from dumptui.core.fields.token_field import TokenField, empty
 from dumptui.core.formats.sample import WEIGHTED_MASK, Sample, is_weighted
-from dumptui.core.parallel.alignment import Alignment, Row
-from dumptui.core.parallel.row_evidence import read_each
+from dumptui.core.formats.values import read_each
+from dumptui.core.parallel.alignment import Row, Selection
 
 
-def fill_masks(alignment: Alignment, out: TokenField) -> None:
-    """Write 0 and 1 to the samples of `out`; a mask of another length than its response is unreadable."""
-    trained = train_masks(alignment, out)
+def loss_masks(selection: Selection) -> TokenField:
+    """Return the loss masks, 0 and 1; one of another length than its response is unreadable."""
+    out, alignment = empty("loss_mask", selection.positions, selection.lengths, np.int8), selection.alignment
+    trained = train_masks(selection)
     for index, position in enumerate(out.positions.tolist()):
         values, known = out.one(index)
         sample = alignment.samples[position]
@@ -27,20 +28,21 @@ def fill_masks(alignment: Alignment, out: TokenField) -> None:
         else:
             values[:], known[:], out.states[index] = mask > 0, True, "ok"
             out.reasons[index] = WEIGHTED_MASK if is_weighted(mask) else None
+    return out
 
 
-def train_masks(alignment: Alignment, out: TokenField) -> list[Array | None]:
+def train_masks(selection: Selection) -> list[Array | None]:
     """Return each sample's mask from the first file of its shard that can be read and is of the sample's attempt."""
-    found: list[Array | None] = [None] * len(out.positions)
-    for group, indices, rows in alignment.of_samples(out.positions):
-        wanted = list(zip(indices.tolist(), rows.tolist(), out.positions[indices].tolist(), strict=True))
+    found: list[Array | None] = [None] * len(selection.positions)
+    for group, indices, rows in selection.parts:
+        wanted = list(zip(indices.tolist(), rows.tolist(), selection.positions[indices].tolist(), strict=True))
         for shard in group.shards:
             missing = [(index, row, position) for index, row, position in wanted if found[index] is None]
             if not missing:
                 break
             masks = read_each(shard.tensors("loss_masks", [row for _, row, _ in missing]))
             for (index, row, position), mask in zip(missing, masks, strict=True):
-                same = shard is group.first or alignment.same_tokens(shard, row, position)
+                same = shard is group.first or selection.alignment.same_tokens(shard, row, position)
                 if mask is not None and same:
                     whole = len(mask) == shard.responses[row]
                     tokens = group.token_alignments.get(row) if whole else None

@@ -14,14 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dumptui.core.arrays import Array, Bools
-from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
-from dumptui.core.formats.values import Dumped
+from dumptui.core.formats.values import Dumped, read_each
 from dumptui.core.parallel.context_parallel import Spans
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.parallel.token_alignment import TokenAlignment, align
-from dumptui.core.ptfile.file import read_all
 
 # Relative and absolute error of a copy rounded to a type; for a type that is not named, those of float8_e5m2.
 DTYPE_ROUNDING = {
@@ -97,15 +95,8 @@ class Evidence:
         return self._same_tokens[key]
 
     def _is_sample(self, shard: Shard, row: int, tokens: Array, position: int) -> bool:
-        same = self.equal_tokens(tokens, int(shard.responses[row]), position)
+        same = has_tokens(self.samples[position], tokens, int(shard.responses[row]))
         return same or self.token_alignment(shard, row, tokens, position) is not None
-
-    def equal_tokens(self, tokens: Array, response: int, position: int) -> bool:
-        """Whether a row has exactly the tokens of a sample."""
-        sample = self.samples[position]
-        if len(tokens) != sample.total_length or response != sample.response_length:
-            return False
-        return bool((tokens == sample.tokens).all())
 
     def same_engine(self, group: ShardGroup, row: int, position: int) -> bool:
         """Whether a row whose tokens can't be read holds all of the engine's log-probs of a sample, to the bit."""
@@ -217,15 +208,11 @@ def read_engine(shard: Shard) -> list[Array | None]:
     return read_each(shard.tensors(ENGINE_COLUMN, range(shard.rows)))
 
 
-def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
-    """Return the values of each tensor; None for a missing one, and for an unreadable one, which is reported where its
-    values would be shown.
-    """
-    try:
-        arrays = iter(read_all([tensor for tensor in tensors if tensor is not None]))
-        return [None if tensor is None else next(arrays) for tensor in tensors]
-    except DumpError:
-        return [None] if len(tensors) == 1 else [read_each([tensor])[0] for tensor in tensors]
+def has_tokens(sample: Sample, tokens: Array, response: int) -> bool:
+    """Whether a row of a `response` length has exactly the tokens of a sample."""
+    if len(tokens) != sample.total_length or response != sample.response_length:
+        return False
+    return bool((tokens == sample.tokens).all())
 
 
 def has_media(shard: Shard, row: int, sample: Sample) -> bool:

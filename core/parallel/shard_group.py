@@ -56,6 +56,10 @@ class ShardGroup:
         return bool((self.positions >= 0).all())
 
     @property
+    def records_layout(self) -> bool:
+        return all(shard.cp_size is not None for shard in self.shards)
+
+    @property
     def missing(self) -> list[int]:
         """The context-parallel ranks without a file."""
         return sorted(set(range(self.cp_size)) - set(self.cp_ranks)) if self.problem is None else []
@@ -74,8 +78,9 @@ class ShardGroup:
         recorded = next((shard.qkv_format for shard in self.shards if shard.qkv_format is not None), None)
         return recorded or ("thd" if self.padded is None else "bshd")
 
+    @property
     def rules(self) -> list[str]:
-        """Return the rules to try, the run's own first; "full" is for columns that were not sliced."""
+        """The rules to try, the run's own first; "full" is for columns that were not sliced."""
         own = self.qkv_format
         others = [name for name in QKV_FORMATS if name != own and (name == "thd" or self.padded is not None)]
         return [own, *others, "full"]
@@ -102,7 +107,7 @@ class ShardGroup:
 
 
 def group_shards(shards: Iterable[Shard]) -> list[ShardGroup]:
-    """Return the files grouped by equal rows, in the order of their first ranks."""
+    """Return the files grouped by equal rows, in the order of their first ranks, with the layout that they record."""
     by_key: dict[object, list[list[Shard]]] = {}
     probe = cache(probe_tokens)
     for shard in shards:
@@ -112,7 +117,7 @@ def group_shards(shards: Iterable[Shard]) -> list[ShardGroup]:
             groups.append([shard])
         else:
             group.append(shard)
-    return [ShardGroup(tuple(group)) for groups in by_key.values() for group in groups]
+    return [with_recorded_layout(tuple(group)) for groups in by_key.values() for group in groups]
 
 
 def may_be_copies(tokens: bytes | None, other_tokens: bytes | None) -> bool:
@@ -133,11 +138,13 @@ def probe_tokens(shard: Shard) -> bytes | None:
 # Recorded layout ------------------------------------------------------------------------------------------
 
 
-def with_recorded_layout(group: ShardGroup) -> ShardGroup:
-    """Return the group with the layout that its files record."""
-    sizes = {shard.cp_size for shard in group.shards if shard.cp_size is not None}
-    placed = replace(group, cp_size=max(sizes), cp_ranks=tuple(shard.cp_rank or 0 for shard in group.shards))
-    return replace(placed, problem=recorded_problem(placed, sizes))
+def with_recorded_layout(shards: tuple[Shard, ...]) -> ShardGroup:
+    """Return a group with the layout that its files record; without one, every file is on cp rank 0 of 1."""
+    if any(shard.cp_size is None for shard in shards):
+        return ShardGroup(shards, cp_ranks=(0,) * len(shards))
+    sizes = {shard.cp_size for shard in shards if shard.cp_size is not None}
+    group = ShardGroup(shards, cp_size=max(sizes), cp_ranks=tuple(shard.cp_rank or 0 for shard in shards))
+    return replace(group, problem=recorded_problem(group, sizes))
 
 
 def recorded_problem(group: ShardGroup, sizes: set[int]) -> str | None:

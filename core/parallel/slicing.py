@@ -38,9 +38,7 @@ def find_slicing_rule(groups: Sequence[ShardGroup], column: str) -> SlicingRule:
     sliced = [group for group in groups if group.cp_size > 1 and group.problem is None and group.joined]
     if not sliced:
         return SlicingRule(("full",))
-    misfits = {
-        rule: misfit(sliced, column, rule) for rule in dict.fromkeys(r for group in sliced for r in group.rules())
-    }
+    misfits = {rule: misfit(sliced, column, rule) for rule in dict.fromkeys(r for group in sliced for r in group.rules)}
     fitting = [rule for rule, problem in misfits.items() if problem is None]
     if not fitting:
         return SlicingRule((), f"widths are not zigzag: {next(iter(misfits.values()))}")

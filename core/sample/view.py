@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dumptui.core.arrays import Array, Bools, Ints
-from dumptui.core.fields.registry import definition, field_names
-from dumptui.core.fields.token_field import State, TokenField, derive
+from dumptui.core.fields.registry import field_names
+from dumptui.core.fields.token_field import State, TokenField, shown
 from dumptui.core.formats.sample import Sample
 from dumptui.core.sample.boundaries import Chunks, chunks, turn_starts
 from dumptui.core.step.field_survey import order
 from dumptui.core.step.step import Step
-from dumptui.core.tables.tokens import notes, shown
+from dumptui.core.tables.tokens import notes
 from dumptui.core.vocabulary import Vocabulary
 
 PROMPT, TRAINED, MASKED, MISSING = range(4)
@@ -124,7 +124,7 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
     """Read a sample. `fields` has every field of the step, and each known field that is not dumped with a reason."""
     sample = step.samples[position]
     chosen = np.array([position], np.int64)
-    mask = step.masks(chosen)
+    mask, fields = step.masks(chosen), step.gather_all(chosen)
     ids = sample.tokens.tolist()
     texts = ids_as_text(ids) if vocabulary is None else vocabulary.texts(ids)
     trained = mask.one(0)[0] if mask.states[0] == "ok" else None
@@ -134,23 +134,11 @@ def view_sample(step: Step, position: int, vocabulary: Vocabulary | None) -> Sam
         pieces=texts if vocabulary is None else vocabulary.pieces(ids),
         special=np.isin(sample.tokens, [] if vocabulary is None else list(vocabulary.added)),
         mask=trained,
-        fields={name: sample_field(flat, mask) for name, flat in flats(step, chosen)} | absent(step, sample),
+        fields={name: sample_field(flat, mask) for name, flat in fields.items()} | absent(step, sample),
         notes=notes(step, sample, mask.reasons[0], vocabulary) + ([NO_WORDS] if vocabulary is None else []),
         turns=turn_starts(sample, trained),
         chunks=chunks(step, position),
     )
-
-
-def flats(step: Step, chosen: Ints) -> Iterator[tuple[str, TokenField]]:
-    """Yield every field of the step. A derived field is computed from those that were read before it."""
-    gathered: dict[str, TokenField] = {}
-    for name in step.fields:
-        field = definition(name)
-        if field.derive is not None:
-            gathered[name] = derive(field, [gathered[source] for source in field.inputs])
-        else:
-            gathered[name] = step.gather(name, chosen)
-    yield from gathered.items()
 
 
 def sample_field(flat: TokenField, mask: TokenField) -> SampleField:

@@ -1,4 +1,4 @@
-"""Where files that should hold copies of the same values contradict each other: the first one is shown of each."""
+"""Contradictions between files that should hold copies of the same values; the values of the first file are shown."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.ptfile.file import Tensor
 from dumptui.core.step.step import Step
 
-# What every rank has whole, of each of its rows.
+# Columns that every rank holds whole.
 UNSLICED_COLUMNS = ("tokens", "loss_masks", "rewards", "truncated")
 
 
 class Contradiction(NamedTuple):
-    """`shown` and `other` are the names of the files, `name` is that of the column on screen."""
+    """Two files with different values of a column in a sample: the one that is shown, and the other.
+
+    `name` is that of the column on screen.
+    """
 
     name: str
     position: int
@@ -30,7 +33,7 @@ class Contradiction(NamedTuple):
 
 
 def contradictions(step: Step, positions: Sequence[int] | None = None) -> Iterator[Contradiction]:
-    """Of these samples, all by default, once for each two files and column."""
+    """Yield the contradictions in the samples at `positions`, all by default, one for each two files and column."""
     for group, rows in placed(step, positions):
         yield from in_train_files(step, group, rows)
         yield from with_rollout_file(step, group, rows)
@@ -38,32 +41,32 @@ def contradictions(step: Step, positions: Sequence[int] | None = None) -> Iterat
 
 
 def placed(step: Step, positions: Sequence[int] | None) -> Iterator[tuple[ShardGroup, list[tuple[int, int]]]]:
-    """The data-parallel shards of samples, with their rows and positions."""
+    """Yield the shard groups of samples, with their rows and positions."""
     if positions is None:
         for group in step.alignment.groups:
-            yield group, [(row, at) for row, at in enumerate(group.positions.tolist()) if at >= 0]
+            yield group, [(row, position) for row, position in enumerate(group.positions.tolist()) if position >= 0]
         return
-    rows = ((at, step.alignment.rows[at]) for at in positions)
-    yield from ((row.group, [(row.row, at)]) for at, row in rows if row is not None)
+    rows = ((position, step.alignment.rows[position]) for position in positions)
+    yield from ((row.group, [(row.row, position)]) for position, row in rows if row is not None)
 
 
 def in_train_files(step: Step, group: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
-    strangers: dict[int, set[int]] = {}
+    other_attempt: dict[int, set[int]] = {}
     for column, copies in same_columns(step, group):
         for other in copies[1:]:
-            skipped = strangers.setdefault(id(other), set())
-            mine, theirs = copies[0].entries(column), other.entries(column)
-            if mine is None or theirs is None:
+            skipped = other_attempt.setdefault(id(other), set())
+            shown, copied = copies[0].entries(column), other.entries(column)
+            if shown is None or copied is None:
                 continue
-            for row, at in rows:
-                if row not in skipped and differ(mine[row], theirs[row]):
-                    yield Contradiction(shown_name(column), at, copies[0].path.name, other.path.name)
-                    if column == "tokens":  # of another attempt, of which nothing is shown
+            for row, position in rows:
+                if row not in skipped and differ(shown[row], copied[row]):
+                    yield Contradiction(shown_name(column), position, copies[0].path.name, other.path.name)
+                    if column == "tokens":  # the row is of another attempt, whose other values are not shown
                         skipped.add(row)
 
 
 def same_columns(step: Step, group: ShardGroup) -> Iterator[tuple[str, list[Shard]]]:
-    """Each column with the files that hold copies of it, tokens first: of slices those of one context-parallel rank."""
+    """Yield each column with the files that hold copies of it, tokens first; of slices, by context-parallel rank."""
     for column in UNSLICED_COLUMNS:
         yield column, [shard for shard in group.shards if column in shard.columns]
     if group.problem is not None:
@@ -77,60 +80,61 @@ def same_columns(step: Step, group: ShardGroup) -> Iterator[tuple[str, list[Shar
         yield from ((column, copies) for copies in by_rank.values())
 
 
-def differ(one: object, other: object) -> bool:
-    """Whether two copies are there and hold other values; most are told to be equal by their checksums, unread."""
-    if one is None or other is None or one is other or same_bytes(one, other):
+def differ(value: object, other: object) -> bool:
+    """Whether two copies are there and hold other values; most are known to be equal by checksum, without reading."""
+    if value is None or other is None or value is other or same_bytes(value, other):
         return False
-    if not isinstance(one, Dumped) or not isinstance(other, Dumped):
-        return not (alike(one, other) or (one != one and other != other))
+    if not isinstance(value, Dumped) or not isinstance(other, Dumped):
+        return not (alike(value, other) or (value != value and other != other))
     try:
-        return not np.array_equal(comparable(one.numpy()), comparable(other.numpy()))
+        return not np.array_equal(comparable(value.numpy()), comparable(other.numpy()))
     except DumpError:
-        return False  # which is said where its values would be shown
+        return False  # reported where its values would be shown
 
 
 def comparable(values: Array) -> Array:
-    """NaN stands for itself."""
+    """Return the values with NaN replaced by a number that equals itself."""
     return np.where(np.isnan(values), np.finfo(np.float32).max, values) if values.dtype.kind == "f" else values
 
 
-def same_bytes(one: object, other: object) -> bool:
-    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+def same_bytes(value: object, other: object) -> bool:
+    """Whether two tensors are the same view of storages with equal checksums."""
+    if not isinstance(value, Tensor) or not isinstance(other, Tensor):
         return False
-    a, b = one.storage, other.storage
-    if not a.crc == b.crc != 0 or a.size != b.size or one.dtype != other.dtype:
+    storage, other_storage = value.storage, other.storage
+    if not storage.crc == other_storage.crc != 0 or storage.size != other_storage.size or value.dtype != other.dtype:
         return False
-    return (one.offset, one.shape, one.stride) == (other.offset, other.shape, other.stride)
+    return (value.offset, value.shape, value.stride) == (other.offset, other.shape, other.stride)
 
 
 def with_rollout_file(step: Step, group: ShardGroup, rows: Sequence[tuple[int, int]]) -> Iterator[Contradiction]:
-    """The engine's log-probs; where they are cut, the whole column is refused for it."""
+    """Yield the rows whose engine log-probs contradict the rollout file; if sliced, the column is refused instead."""
     if group.cp_size == 1:
-        moved = step.alignment.moved(group)
+        moved = step.alignment.engine_verdict(group).moved
         yield from (
-            Contradiction(ENGINE_COLUMN, at, step.rollout.path.name, group.first.path.name)
-            for row, at in rows
+            Contradiction(ENGINE_COLUMN, position, step.rollout.path.name, group.first.path.name)
+            for row, position in rows
             if moved[row]
         )
 
 
-def of_batch(step: Step, wanted: set[int] | None) -> Iterator[Contradiction]:
-    """The raw rewards, which every file holds of the whole rollout file, in its order."""
+def of_batch(step: Step, positions: set[int] | None) -> Iterator[Contradiction]:
+    """Yield the raw rewards that differ: every file holds those of the whole rollout file, in its order."""
     shards = [shard for group in step.alignment.groups if group.joined for shard in group.shards]
     columns = ((shard, as_list(shard.columns.get("raw_reward"))) for shard in shards)
     copies = [(shard, values) for shard, values in columns if values is not None and len(values) == len(step.samples)]
     for other, values in copies[1:]:
         first, shown = copies[0]
-        for at in range(len(values)) if wanted is None else sorted(wanted):
-            if differ(shown[at], values[at]):
-                yield Contradiction("raw_reward", at, first.path.name, other.path.name)
+        for position in range(len(values)) if positions is None else sorted(positions):
+            if differ(shown[position], values[position]):
+                yield Contradiction("raw_reward", position, first.path.name, other.path.name)
 
 
-def in_words(found: Iterable[Contradiction]) -> list[str]:
-    """A sentence for each two files, with all columns of which they hold different values."""
+def in_words(contradictions: Iterable[Contradiction]) -> list[str]:
+    """Return a sentence for each two files, with all columns whose values differ."""
     columns: dict[tuple[str, str], dict[str, None]] = {}
-    for one in found:
-        columns.setdefault((one.other, one.shown), {})[one.name] = None
+    for contradiction in contradictions:
+        columns.setdefault((contradiction.other, contradiction.shown), {})[contradiction.name] = None
     return [
         f"{other} contradicts {shown} in {', '.join(names)}: the values of {shown} are shown"
         for (other, shown), names in columns.items()

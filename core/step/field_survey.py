@@ -21,9 +21,11 @@ TAIL_PERCENTS = (0.5, 99.5)  # percent
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldSurvey:
-    """`span` is from the 0.5 to the 99.5 percentile of the trained tokens, so that one outlier doesn't flatten the
-    rest; (0, 0) without any. The worst tokens are given by `positions` in the rollout file, absolute `tokens` in their
-    samples and `values`, the worst first.
+    """The range and the worst tokens of a field over the trained tokens of a step.
+
+    `span` is from the 0.5 to the 99.5 percentile, so that one outlier doesn't flatten the rest; (0, 0) without any
+    values. The worst tokens are given by the `positions` of their samples in the rollout file, absolute `tokens` in
+    these and `values`, the worst first.
     """
 
     span: tuple[float, float]
@@ -39,7 +41,7 @@ def survey(step: Step, name: str) -> FieldSurvey:
 
 
 def surveying(step: Step, name: str) -> Iterator[FieldSurvey | None]:
-    """None after each part of the step, in between which other work may be done, and at last the survey."""
+    """Yield None after each part of the step, so that other work can be done in between, and at last the survey."""
     values, worst = Quantiles(), [NO_TOKENS]
     prompts = np.array([sample.prompt_length for sample in step.samples], np.int64)
     for positions in parts(step):
@@ -59,14 +61,14 @@ def surveying(step: Step, name: str) -> Iterator[FieldSurvey | None]:
 
 
 def parts(step: Step) -> list[Ints]:
-    """The positions of all samples, in order, some PART response tokens at once."""
+    """Return the positions of all samples in order, in parts of about PART_TOKENS response tokens."""
     before = np.cumsum([0, *(sample.response_length for sample in step.samples)])[:-1]
     edges = np.flatnonzero(np.diff(before // PART_TOKENS)) + 1
     return np.split(np.arange(len(before)), edges) if len(before) else []
 
 
 def order(name: str, values: npt.NDArray[np.floating], most: int | None = None) -> Ints:
-    """Indices of the worst values, the worst first, equal ones as they stand; at most `most` of them."""
+    """Return the indices of the `most` worst values, the worst first; equal ones keep their order."""
     size = strength(name, values)
     if most is not None and len(size) > most:
         least = np.partition(size, len(size) - most)[len(size) - most]
@@ -76,7 +78,7 @@ def order(name: str, values: npt.NDArray[np.floating], most: int | None = None) 
 
 
 def strength(name: str, values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """How far a value is out: its magnitude, of a ratio that of its logarithm; NaN is as far as infinity."""
+    """Return the magnitude of each value, for a ratio that of its logarithm; NaN counts as infinity."""
     exact = values.astype(np.float64)
     if scale_of(name) == "ratio":
         with np.errstate(divide="ignore", invalid="ignore"):

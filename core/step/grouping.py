@@ -1,4 +1,4 @@
-"""Which samples of a step answer the same prompt: by group_index, and by what tells groups apart that share one."""
+"""Groups of samples that answer the same prompt: by group_index, and by what distinguishes groups with the same one."""
 
 from __future__ import annotations
 
@@ -32,73 +32,73 @@ RUN_TIME = frozenset(
         "rollout_log_probs_source",
     ]
 )
-"""Metadata that generation adds to a sample: not of its question."""
+"""Metadata that generation adds to a sample, so that it says nothing about the question."""
 
 
 # Training -------------------------------------------------------------------------------------------------------
 
 
 def group_parts(step: Step) -> list[int]:
-    """Which of the groups of its group_index each sample is in, counted from 0: adapters may each count from zero.
+    """Return which group of its group_index each sample is in, counted from 0: adapters may each count from 0.
 
-    The file's prompt_group_sizes tell where they cover the step, else the samples' adapters.
+    The file's prompt_group_sizes decide if they cover the step, else the samples' adapters.
     """
     blocks = recorded_blocks(step)
-    parts: list[object] = [adapter_name(one) for one in step.samples] if blocks is None else list(blocks)
-    seen: dict[int | None, list[object]] = {}
-    found = []
+    parts: list[object] = [adapter_name(sample) for sample in step.samples] if blocks is None else list(blocks)
+    by_group: dict[int | None, list[object]] = {}
+    numbers = []
     for sample, part in zip(step.samples, parts, strict=True):
-        known = seen.setdefault(sample.group, [])
+        known = by_group.setdefault(sample.group, [])
         if part not in known:
             known.append(part)
-        found.append(0 if sample.group is None else known.index(part))
-    return found
+        numbers.append(0 if sample.group is None else known.index(part))
+    return numbers
 
 
 def recorded_blocks(step: Step) -> list[int] | None:
-    """The prompt group of each sample by the sizes that the rollout file records; None where they don't cover it."""
+    """Return the prompt group of each sample by the recorded group sizes; None if these don't cover the step."""
     sizes = [as_int(size) for size in as_list(step.rollout.metadata.get("prompt_group_sizes")) or ()]
     counts = [size for size in sizes if size is not None and size > 0]
     if not counts or len(counts) < len(sizes) or sum(counts) != len(step.samples):
         return None
-    return [at for at, size in enumerate(counts) for _ in range(size)]
+    return [number for number, size in enumerate(counts) for _ in range(size)]
 
 
 def adapter_name(sample: Sample) -> str | None:
-    """The LoRA adapter that a sample trains; None without one that has a name."""
+    """Return the name of the LoRA adapter that a sample trains; None without one."""
     name = as_mapping(sample.extra.get("adapter")).get("name")
     return None if name is None else as_text(name)
 
 
 def mates(step: Step, position: int) -> list[Sample]:
-    """The samples of a sample's prompt group, itself among them; none where it is in no group."""
+    """Return the samples of a sample's prompt group, itself among them; none if it is in no group."""
     group, parts = step.samples[position].group, group_parts(step)
     if group is None:
         return []
-    return [one for one in step.samples if one.group == group and parts[one.position] == parts[position]]
+    return [mate for mate in step.samples if mate.group == group and parts[mate.position] == parts[position]]
 
 
 # Evaluations ----------------------------------------------------------------------------------------------------
 
 
 def prompt_groups(samples: Sequence[Sample]) -> list[int | None]:
-    """The groups of an eval file, which dumps none: a run of samples of one question within a dataset.
+    """Return the groups of an eval file, which dumps none: runs of samples of one question within a dataset.
 
-    None where there is no prompt.
+    None for a sample without a prompt.
     """
     starts = {0, *question_starts(samples)}
-    found: list[int | None] = []
+    groups: list[int | None] = []
     number = -1
-    for at, sample in enumerate(samples):
-        number += at in starts
-        found.append(None if sample.prompt is None else number)
-    return found
+    for position, sample in enumerate(samples):
+        number += position in starts
+        groups.append(None if sample.prompt is None else number)
+    return groups
 
 
 def question_starts(samples: Sequence[Sample]) -> Iterator[int]:
-    """Where another question begins, by its dataset, prompt, label and media; then, in runs of those, by metadata."""
+    """Yield where another question begins: by dataset, prompt, label and media, within these by metadata."""
     for dataset in runs_of(samples):
-        edges = [at for at in dataset[1:] if not same_question(samples[at - 1], samples[at])]
+        edges = [start for start in dataset[1:] if not same_question(samples[start - 1], samples[start])]
         bounds = [dataset.start, *edges, dataset.stop]
         runs = [range(first, last) for first, last in pairwise(bounds)]
         single = any(len(run) == 1 for run in runs)
@@ -108,41 +108,43 @@ def question_starts(samples: Sequence[Sample]) -> Iterator[int]:
 
 
 def runs_of(samples: Sequence[Sample]) -> list[range]:
-    """The positions of each dataset."""
+    """Return the positions of each dataset."""
     numbers = enumerate(datasets(samples))
-    each = [[at for at, _ in run] for _, run in groupby(numbers, key=lambda one: one[1])]
-    return [range(one[0], one[-1] + 1) for one in each]
+    runs = [[position for position, _ in run] for _, run in groupby(numbers, key=lambda pair: pair[1])]
+    return [range(run[0], run[-1] + 1) for run in runs]
 
 
-def same_question(one: Sample, other: Sample) -> bool:
-    return alike(one.prompt, other.prompt) and alike(one.label, other.label) and same_media(one, other)
+def same_question(sample: Sample, other: Sample) -> bool:
+    return alike(sample.prompt, other.prompt) and alike(sample.label, other.label) and same_media(sample, other)
 
 
-def same_media(one: Sample, other: Sample) -> bool:
-    """By the raw media where they are dumped, else by what a processor made of them."""
+def same_media(sample: Sample, other: Sample) -> bool:
+    """Whether two samples have equal media: raw if dumped, else as a processor made them."""
     for name in ("multimodal_inputs", "multimodal_train_inputs"):
-        mine, theirs = one.extra.get(name), other.extra.get(name)
-        if mine is not None or theirs is not None:
+        media, other_media = sample.extra.get(name), other.extra.get(name)
+        if media is not None or other_media is not None:
             try:
-                return alike(mine, theirs)
-            except DumpError:  # a tensor that can't be read tells nothing
+                return alike(media, other_media)
+            except DumpError:  # a tensor that can't be read shows no difference
                 return True
     return True
 
 
 def metadata_starts(samples: Sequence[Sample], run: range, single: bool) -> list[int]:
-    """Where metadata tells apart questions that are otherwise equal: a key of the data set is the same in all samples
-    of a question, so that it cuts the run into stretches of equal length. Stretches of one sample are only believed
-    where the data set is known to ask a question once (`single`): else a key may be of each generation.
+    """Return where metadata distinguishes questions that are otherwise equal.
+
+    A key of the data set is the same in all samples of a question, so that it cuts the run into parts of equal length.
+    Parts of one sample only count if the data set is known to ask a question once (`single`): else a key may belong to
+    each generation.
     """
     if len(run) < 2:
         return []
-    names = {name for at in run for name in samples[at].metadata} - RUN_TIME
-    found: list[list[int]] = []
+    names = {name for position in run for name in samples[position].metadata} - RUN_TIME
+    starts: list[list[int]] = []
     for name in names:
-        values = [samples[at].metadata.get(name) for at in run]
-        edges = [at for at in range(1, len(run)) if not alike(values[at - 1], values[at])]
+        values = [samples[position].metadata.get(name) for position in run]
+        edges = [index for index in range(1, len(run)) if not alike(values[index - 1], values[index])]
         lengths = {last - first for first, last in pairwise([0, *edges, len(run)])}
         if edges and len(lengths) == 1 and (single or lengths != {1}):
-            found.append([run.start + at for at in edges])
-    return max(found, key=len, default=[])
+            starts.append([run.start + index for index in edges])
+    return max(starts, key=len, default=[])

@@ -11,6 +11,7 @@ from dumptui.core.formats.sample import OnRead, Rollout
 from dumptui.core.parallel.alignment import align_rows
 from dumptui.core.run.run import StepFiles, read_file
 from dumptui.core.step.rollout_source import read_rollout_of
+from dumptui.core.step.sample_fields import sample_fields
 from dumptui.core.step.step import Step
 
 
@@ -54,4 +55,4 @@ def join(
     """Align train rows with samples; `broken`: the unreadable train files, `problem`: why there is no rollout file."""
     in_file_order = files.rollout is not None or files.mirror is not None
     alignment = align_rows(rollout.samples, shards, with_rewards=in_file_order)
-    return Step(files, rollout, tuple(shards), tuple(broken), alignment, problem)
+    return Step(files, rollout, tuple(shards), tuple(broken), alignment, sample_fields(rollout.samples), problem)

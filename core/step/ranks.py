@@ -1,4 +1,4 @@
-"""The ranks that wrote a run's train files: which are missing, and the parallel layout that they tell of."""
+"""The ranks that wrote a run's train files: which are missing, and the parallel layout that they show."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def ranks_of(files: StepFiles) -> Ranks:
 
 
 def missing_ranks(run: Run) -> dict[StepKey, Ranks]:
-    """The ranks whose train file a step lacks while a step beside it has one, by step.
+    """Return, by step, the ranks whose train file the step lacks while a neighbouring step has one.
 
     A set of ranks that stays for some steps is another layout and misses nothing.
     """
     blocks = _blocks(run)
     missing = {}
     for at, (ranks, steps) in enumerate(blocks):
-        beside = [other for other, _ in blocks[max(0, at - 1) : at + 2] if _same_layout(ranks, other)]
-        lost = frozenset[int]().union(*beside) - ranks
+        neighbours = [other for other, _ in blocks[max(0, at - 1) : at + 2] if _same_layout(ranks, other)]
+        lost = frozenset[int]().union(*neighbours) - ranks
         if lost and len(steps) < _STEADY_STEPS:
             missing.update({files.key: lost for files in steps})
     return missing
 
 
 def changes(run: Run) -> Iterator[tuple[StepKey, Ranks, Ranks]]:
-    """The steps from which on other ranks write, with the ranks before and after."""
+    """Yield the steps from which on other ranks write, with the ranks before and after."""
     steady = [block for block in _blocks(run) if len(block[1]) >= _STEADY_STEPS]
     for (before, _), (after, steps) in pairwise(steady):
         if before != after:
@@ -53,14 +53,15 @@ def _same_layout(ranks: Ranks, other: Ranks) -> bool:
 
 
 def _blocks(run: Run) -> list[tuple[Ranks, list[StepFiles]]]:
-    """Neighbouring train steps with the same ranks together, without those whose files name none."""
+    """Return train steps in runs of equal ranks, without the steps whose files name no rank."""
     trained = [files for files in run.steps.values() if ranks_of(files)]
     return [(ranks, list(same)) for ranks, same in groupby(trained, key=ranks_of)]
 
 
 def describe_layout(step: Step) -> str | None:
-    """How many ranks of each kind the files tell of; None where one can't be placed, or is of no sample: then it is
-    not known whose copy it is.
+    """Return how many ranks of each kind the files show.
+
+    None if a file can't be placed, or a row has no sample: then it is not known whose copy it is.
     """
     groups = step.alignment.groups
     if not groups or step.alignment.orphans or any(group.problem or not group.joined for group in groups):
@@ -71,7 +72,7 @@ def describe_layout(step: Step) -> str | None:
 
 
 def _tp_pp(step: Step) -> str:
-    """The copies of a context-parallel slice are those of the tensor- and the pipeline-parallel ranks.
+    """Return the tensor- and pipeline-parallel sizes: their ranks hold the copies of a context-parallel slice.
 
     Only the last pipeline stage has what the forward pass gives, and tensor-parallel ranks are neighbours.
     """
@@ -88,7 +89,7 @@ def _tp_pp(step: Step) -> str:
 
 
 def _slices(group: ShardGroup) -> list[list[Shard]]:
-    """The copies of each context-parallel slice, by rank."""
+    """Return the files that hold copies of each context-parallel slice, by rank."""
     by_cp: dict[int, list[Shard]] = defaultdict(list)
     for shard, cp_rank in zip(group.shards, group.cp_ranks, strict=True):
         by_cp[cp_rank].append(shard)
@@ -96,12 +97,12 @@ def _slices(group: ShardGroup) -> list[list[Shard]]:
 
 
 def _first_run(ranks: Sequence[int]) -> int:
-    """How many ranks from the first on follow each other."""
+    """Return how many ranks follow each other, from the first on."""
     return sum(rank == ranks[0] + at for at, rank in enumerate(ranks))
 
 
 def in_words(ranks: Iterable[int], noun: str = "rank") -> str:
-    """1, 2, 3 and 7 as "ranks 1-3, 7"."""
+    """Return 1, 2, 3 and 7 as "ranks 1-3, 7"."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
         if runs and rank == runs[-1][-1] + 1:

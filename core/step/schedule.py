@@ -61,29 +61,33 @@ def steps_of(shard: Shard, count: int) -> tuple[int, ...] | None:
 
 
 def lost_rollouts(step: Step) -> str | None:
-    """What the schedule says was trained beside the rows that are there; None where it doesn't tell of a lost shard.
+    """Return how many rollouts the schedule has and the train files lack; None unless a shard must be missing.
 
     A data-parallel shard that is lost would have about as many rows as the others.
     """
     joined = [group.first for group in step.alignment.groups if group.joined]
     planned = max((sum(whole_numbers(shard.columns.get("num_rollouts"))) for shard in joined), default=0)
-    rows = [(shard.value("rollout_ids", row), at, row) for at, shard in enumerate(joined) for row in range(shard.rows)]
-    there = len({as_int(rollout) if rollout is not None else (at, row) for rollout, at, row in rows})
-    lost = planned - there
+    rows = [
+        (shard.value("rollout_ids", row), number, row)
+        for number, shard in enumerate(joined)
+        for row in range(shard.rows)
+    ]
+    dumped = len({as_int(rollout) if rollout is not None else (number, row) for rollout, number, row in rows})
+    lost = planned - dumped
     if lost <= 0 or lost < min(shard.rows for shard in joined) or counts_trained(step, joined):
         return None
-    return f"the schedule has {planned} rollouts, the train files {there}: a data-parallel shard is missing"
+    return f"the schedule has {planned} rollouts, the train files {dumped}: a data-parallel shard is missing"
 
 
 def counts_trained(step: Step, shards: Sequence[Shard]) -> bool:
-    """Whether the raw rewards, which are of the whole batch, are as many as the rows that are there."""
+    """Whether the raw rewards, which are of the whole batch, are as many as the rows."""
     columns = (shard.columns.get("raw_reward") for shard in shards)
     return any(isinstance(column, (list, tuple)) and len(column) == step.trained for column in columns)
 
 
 def whole_numbers(dumped: object) -> list[int]:
-    numbers = [as_int(one) for one in dumped] if isinstance(dumped, (list, tuple)) else []
-    return [one for one in numbers if one is not None]
+    numbers = [as_int(entry) for entry in dumped] if isinstance(dumped, (list, tuple)) else []
+    return [number for number in numbers if number is not None]
 
 
 def schedule_columns(step: Step) -> dict[str, Sequence[object]]:

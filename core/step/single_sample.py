@@ -18,7 +18,7 @@ from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Rollout, Sample
-from dumptui.core.parallel.shard_group import group_shards, with_recorded_layout
+from dumptui.core.parallel.shard_group import group_shards
 from dumptui.core.parallel.slicing import SlicingRule, find_slicing_rule
 from dumptui.core.process.forked_call import beside
 from dumptui.core.run.run import StepFiles
@@ -94,17 +94,14 @@ def columns_of(columns: Mapping[str, Any], row: int, rows: int) -> dict[str, Any
 
 def recorded_rules(shards: Sequence[Shard]) -> dict[str, SlicingRule]:
     """Return the slicing rule of each per-token column, by the recorded layout and the widths of all rows."""
-    groups = [
-        with_recorded_layout(replace(group, positions=np.zeros(group.first.rows, np.int64)))
-        for group in group_shards(shards)
-    ]
+    groups = [replace(group, positions=np.zeros(group.first.rows, np.int64)) for group in group_shards(shards)]
     columns = {name for shard in shards for name in shard.per_token}
     return {column: find_slicing_rule(groups, column) for column in columns}
 
 
 def is_confirmed(step: Step) -> bool:
     """Whether the train files hold all of the engine's log-probs of the mirror, up to rounding."""
-    return not step.samples[0].response_length or bool(confirmed(step.alignment, np.zeros(1, np.int64))[0])
+    return not step.samples[0].response_length or bool(confirmed(step.alignment.select(np.zeros(1, np.int64)))[0])
 
 
 def is_placed(step: Step) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from dumptui.core.arrays import Array, Bools
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.registry import field_names
-from dumptui.core.fields.token_field import TokenField
+from dumptui.core.fields.token_field import TokenField, shown
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN
@@ -85,15 +85,6 @@ def tokens(step: Step, vocabulary: Vocabulary | None, chosen: list[Sample]) -> I
 
 def previews(values: Mapping[str, Any]) -> dict[str, Any]:
     return {as_text(key): preview(value) for key, value in values.items()}
-
-
-def shown(flat: TokenField, mask: TokenField, at: int) -> Bools:
-    """Where a value is shown: known, and not masked out.
-
-    A mask that doesn't fit hides nothing but is told in the notes.
-    """
-    known = flat.one(at)[1]
-    return known & (mask.one(at)[0] > 0) if mask.states[at] == "ok" else known
 
 
 def field_document(flat: TokenField, at: int, where: Bools) -> Record:
