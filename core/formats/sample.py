@@ -166,6 +166,8 @@ class Sample:
 
 def share(info: Mapping[str, object], part_names: Sequence[str], whole_names: Sequence[str]) -> float | None:
     """Return part / whole under whichever spelling is dumped; None of nothing."""
+    if not info:  # as of most samples
+        return None
     part = next((as_float(info[name]) for name in part_names if name in info), None)
     whole = next((as_float(info[name]) for name in whole_names if name in info), None)
     return part / whole if part is not None and whole else None

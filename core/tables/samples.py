@@ -89,10 +89,11 @@ def sample_facts(
 def name_groups(step: Step, table: Sequence[Record]) -> None:
     """Tell apart groups that share their group_index, and say of which adapter each sample is, where there are any."""
     parts, adapters = group_parts(step), [adapter_name(sample) for sample in step.samples]
+    several, adapted = any(parts), any(name is not None for name in adapters)
     for row, part, adapter in zip(table, parts, adapters, strict=True):
-        if any(parts):
+        if several:
             row["group_part"] = part
-        if any(name is not None for name in adapters):
+        if adapted:
             row["adapter"] = adapter
 
 
