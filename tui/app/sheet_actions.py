@@ -59,9 +59,14 @@ class SheetActions:
         self._app.clear_notifications()
         self._app.notify(visible(text), severity="warning" if problem else "information", markup=False)
 
-    def _sheet(self) -> Sheet | None:
+    def sheet(self) -> Sheet | None:
+        """Return the sheet of the pane on screen, or of the screen over it; None while nothing is shown."""
         screen = self._app.screen
-        sheet = screen.sheet() if isinstance(screen, Sheeted) else self._panes.current.sheet(self._source())
+        return screen.sheet() if isinstance(screen, Sheeted) else self._panes.current.sheet(self._source())
+
+    def _sheet(self) -> Sheet | None:
+        """Return the sheet, or say that there is none."""
+        sheet = self.sheet()
         if sheet is None:
             self._say("nothing is shown here yet", problem=True)
         return sheet

@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app.app import DumpTui
-from dumptui.tui.presentation.sheets import Sheeted
+from dumptui.tui.panes import SAMPLE_PANES
 from tests.support.screen import DEADLINE, lines, press, text, until
 from tests.support.writer import Layout, sample, write_step
 
@@ -139,8 +139,7 @@ def differing(app: DumpTui, fresh: DumpTui) -> list[str]:
 
 
 def sheet(app: DumpTui) -> tuple[str, StepKey | None, list[Any]] | None:
-    pane = app.panes[app.pane]
-    found = pane.sheet() if isinstance(pane, Sheeted) else None
+    found = None if app.pane in SAMPLE_PANES else app.sheets.sheet()
     return None if found is None else (found.view, found.key, list(found.rows()))
 
 
