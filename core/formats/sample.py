@@ -214,15 +214,14 @@ def bounded(dumped: Iterable[object], path: str | PathLike[str], size: int) -> I
     """
     left = most_values(size)
     for one in dumped:
-        left -= sum(map(length_of, one.values())) if isinstance(one, Mapping) else 0
+        if isinstance(one, Mapping):
+            left -= sum(length_of(value) for value in one.values() if type(value) not in _SCALARS)
         if left < 0:
             raise DumpError(path, "its samples share lists: together they claim more values than it can hold")
         yield one
 
 
 def length_of(value: object) -> int:
-    if type(value) in _SCALARS:
-        return 0
     if isinstance(value, (list, tuple)):
         return len(value)
     return value.size if isinstance(value, (Dumped, np.ndarray)) else 0

@@ -12,14 +12,16 @@ import pickle
 import resource
 import select
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dumptui.core.errors import DumpError, NotHere
 from dumptui.core.process.memory_limit import memory_ceiling
+
+if TYPE_CHECKING:
+    import subprocess
 
 Answer = TypeVar("Answer")
 
@@ -92,6 +94,8 @@ def begun() -> subprocess.Popen[bytes]:
     """The process, begun anew if there is none. It ends when its input does, so with this one, however that ends."""
     global _process, _owner
     if _process is None or _owner != os.getpid() or _process.poll() is not None:
+        import subprocess  # 3 ms that most starts do without
+
         _owner = os.getpid()
         code = _SERVE_CODE.format(path=sys.path)
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}

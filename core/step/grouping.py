@@ -66,7 +66,8 @@ def recorded_blocks(step: Step) -> list[int] | None:
 
 def adapter_name(sample: Sample) -> str | None:
     """Return the name of the LoRA adapter that a sample trains; None without one."""
-    name = as_mapping(sample.extra.get("adapter")).get("name")
+    adapter = sample.extra.get("adapter")
+    name = None if adapter is None else as_mapping(adapter).get("name")
     return None if name is None else as_text(name)
 
 

@@ -616,9 +616,13 @@ def label_of(columns: Iterable[ColumnDefinition], name: str) -> str:
     return next(column.label for column in columns if column.name == name)
 
 
-def in_order(columns: Iterable[ColumnDefinition], row: Record) -> Record:
-    """Return a row with its values in the order of the columns, those without a column last."""
-    return {**{column.name: row[column.name] for column in columns if column.name in row}, **row}
+def names_of(columns: Iterable[ColumnDefinition]) -> tuple[str, ...]:
+    return tuple(column.name for column in columns)
+
+
+def in_order(names: Iterable[str], row: Record) -> Record:
+    """Return a row with its values in the order of the columns' names, those without a column last."""
+    return {**{name: row[name] for name in names if name in row}, **row}
 
 
 def is_of_difference(column: ColumnDefinition) -> bool:

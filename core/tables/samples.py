@@ -20,7 +20,14 @@ from dumptui.core.step.distribution import statistic_field
 from dumptui.core.step.grouping import adapter_name, group_parts, prompt_groups
 from dumptui.core.step.schedule import schedule_columns
 from dumptui.core.step.step import Step
-from dumptui.core.tables.columns import SAMPLE_COLUMNS, ColumnDefinition, StatisticName, in_order, reduced_columns
+from dumptui.core.tables.columns import (
+    SAMPLE_COLUMNS,
+    ColumnDefinition,
+    StatisticName,
+    in_order,
+    names_of,
+    reduced_columns,
+)
 from dumptui.core.types import Record
 
 # The state of a field in each sample, and the reason for it.
@@ -30,6 +37,7 @@ MAX_VERSIONS_BEHIND = 16  # weight versions; hardly a sample waits longer to be 
 FOR_GROUPS = frozenset(("sample_index", "group_index", "execution", "status"))
 """The columns that groups, executions and statuses are told by."""
 
+SAMPLE_NAMES = names_of(SAMPLE_COLUMNS)
 OF_SAMPLE = {column.name: column.of_sample for column in SAMPLE_COLUMNS if column.of_sample is not None}
 """How the columns that a sample tells by itself are computed."""
 
@@ -56,13 +64,12 @@ def samples(
             row["dataset"], row["prompt_group"] = dataset, group
     else:
         name_groups(step, table)
-    for row, calls in zip(table, [] if brief else tool_calls(step), strict=False):
-        row["tool_calls"] = calls
+    if not brief:
+        add_column(table, "tool_calls", tool_calls(step))
     for name, column in statistics(step, on_field, brief=brief).items():
-        for row, value in zip(table, column, strict=True):
-            row[name] = value
+        add_column(table, name, column)
     count_rewards(table)
-    return table if brief else [in_order(SAMPLE_COLUMNS, row) for row in table]
+    return table if brief else [in_order(SAMPLE_NAMES, row) for row in table]
 
 
 def sample_facts(
@@ -89,12 +96,15 @@ def sample_facts(
 def name_groups(step: Step, table: Sequence[Record]) -> None:
     """Tell apart groups that share their group_index, and say of which adapter each sample is, where there are any."""
     parts, adapters = group_parts(step), [adapter_name(sample) for sample in step.samples]
-    several, adapted = any(parts), any(name is not None for name in adapters)
-    for row, part, adapter in zip(table, parts, adapters, strict=True):
-        if several:
-            row["group_part"] = part
-        if adapted:
-            row["adapter"] = adapter
+    if any(parts):
+        add_column(table, "group_part", parts)
+    if any(name is not None for name in adapters):
+        add_column(table, "adapter", adapters)
+
+
+def add_column(table: Sequence[Record], name: str, column: Sequence[object]) -> None:
+    for row, value in zip(table, column, strict=True):
+        row[name] = value
 
 
 def reward_note(reward: object, key: str | None) -> str | None:

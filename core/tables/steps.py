@@ -18,7 +18,7 @@ from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.run.run import Entry, StepFiles
 from dumptui.core.step.schedule import Schedule, schedule_of
 from dumptui.core.step.step import Step
-from dumptui.core.tables.columns import STEP_COLUMNS, ColumnDefinition, ReductionName, in_order
+from dumptui.core.tables.columns import STEP_COLUMNS, ColumnDefinition, ReductionName, in_order, names_of
 from dumptui.core.tables.pass_at_k import is_binary, pass_rates
 from dumptui.core.tables.samples import samples
 from dumptui.core.tables.view_columns import GROUP_COLUMNS
@@ -73,7 +73,9 @@ def members(table: Sequence[Record]) -> dict[GroupKey, list[int]]:
 def group_key(row: Record) -> GroupKey:
     dataset, group, part = row.get("dataset"), row["group_index"], row.get("group_part", 0)
     group = row.get("prompt_group") if group is None else group
-    assert isinstance(dataset, int | None) and isinstance(group, int | None) and isinstance(part, int)
+    # `isinstance(_, int | None)` would make a type at each call, and there are three calls a sample.
+    assert isinstance(part, int)
+    assert (dataset is None or isinstance(dataset, int)) and (group is None or isinstance(group, int))
     return GroupKey(dataset, group, part)
 
 
@@ -115,7 +117,7 @@ def group_row(name: GroupKey, rows: Sequence[Record], key: str, binary: bool) ->
         "pass_at_k": passes.get(rewarded),
         "samples": [row["sample_index"] for row in rows],
     }
-    return in_order(GROUP_COLUMNS, row)
+    return in_order(names_of(GROUP_COLUMNS), row)
 
 
 def attempts(table: Sequence[Record], rewards: Sequence[float | None]) -> list[float | None]:
@@ -284,7 +286,7 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "statuses": dict(Counter(str(row["status"]) for row in table)),
         **({"reward_entries": names} if (names := reward_names(step)) else {}),
     }
-    return in_order(STEP_COLUMNS, row)
+    return in_order(names_of(STEP_COLUMNS), row)
 
 
 def reductions(columns: Sequence[ColumnDefinition], table: Sequence[Record]) -> Record:
