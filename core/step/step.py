@@ -332,7 +332,7 @@ def why_none(sample: Sample, name: str, found: Numbers | None) -> str | None:
     value = sample.extra.get(name)
     if value is None:
         return None
-    return f"{name} {other_shape(value, sample.response_length) or 'is no list of numbers'}"
+    return f"{name} {other_shape(value, sample.response_length) or 'is not a list of numbers'}"
 
 
 def fill_whole(out: TokenField, at: int, found: Numbers) -> None:
