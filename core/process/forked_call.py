@@ -12,7 +12,7 @@ from dumptui.core.process import isolated_reader
 Answer = TypeVar("Answer")
 
 
-def beside(work: Callable[[], Answer]) -> Callable[[], Answer | None]:
+def start_forked(work: Callable[[], Answer]) -> Callable[[], Answer | None]:
     """Start `work` in a fork of this process, which must not have threads yet.
 
     The returned function waits for the answer, which is None if the fork died. Without a fork, it is `work` itself.

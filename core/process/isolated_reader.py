@@ -43,7 +43,7 @@ class Reply(NamedTuple):
 
 
 def may_die() -> None:
-    """Make this process one that may die: standard error is discarded, and `apart` reads in this process."""
+    """Make this process one that may die: standard error is discarded, and `read_isolated` reads in this process."""
     global _is_reader
     _is_reader = True
     silent = os.open(os.devnull, os.O_WRONLY)
@@ -51,7 +51,7 @@ def may_die() -> None:
     os.close(silent)
 
 
-def apart(read: Callable[..., Answer], path: str | os.PathLike[str], *args: object) -> Answer:
+def read_isolated(read: Callable[..., Answer], path: str | os.PathLike[str], *args: object) -> Answer:
     """Return `read(path, *args)` from the separate process; `read` must be a function of a module.
 
     Raises the DumpError of `read`, a DumpError for a file that ends the process, and NotHere without such a process.

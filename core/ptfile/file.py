@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dumptui.core.errors import DumpError, TooLittleMemory
-from dumptui.core.process.isolated_reader import apart
+from dumptui.core.process.isolated_reader import read_isolated
 from dumptui.core.process.memory_limit import may_grow, memory_ceiling
 from dumptui.core.ptfile.legacy_format import is_legacy, load_with_torch
 from dumptui.core.ptfile.number_lists import cut_number_runs
@@ -77,7 +77,7 @@ class PtFile:
         if LOCAL_SIGNATURE.startswith(head[:4]):
             return self._load_zip(on_read)
         if is_legacy(head):
-            return apart(load_with_torch, self.path)
+            return read_isolated(load_with_torch, self.path)
         if head[0] == 0x80 and head[1:2] <= b"\5":
             return self._load_bare(on_read)
         raise DumpError(self.path, "is not a torch file")

@@ -19,7 +19,7 @@ from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Rollout, Sample
 from dumptui.core.parallel.shard_group import SlicingRule, find_slicing_rule, group_shards, take_recorded
-from dumptui.core.process.forked_call import beside
+from dumptui.core.process.forked_call import start_forked
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.step import Step, join, read_shards
 
@@ -36,7 +36,7 @@ def load_single(files: StepFiles, index: int) -> Step | None:
         return None
     read = partial(read_sample_of, files, index)
     # polars takes longer to import than the train files to read; but a fork would lack the threads that it has here.
-    mirrored = read if "polars" in sys.modules else beside(read)
+    mirrored = read if "polars" in sys.modules else start_forked(read)
     shards, broken = read_shards(files, None)
     recorded = not broken and all(shard.cp_size is not None for shard in shards)
     cuts = find_cuts(shards) if recorded else {}

@@ -19,7 +19,7 @@ from dumptui.core.formats.miles.parquet_columns import Index, read_index, read_l
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample, read_rollout, read_sample, read_samples
 from dumptui.core.parallel.shard_group import group_shards
-from dumptui.core.process.isolated_reader import apart
+from dumptui.core.process.isolated_reader import read_isolated
 from dumptui.core.run.run import StepFiles, read_file
 
 Fields: TypeAlias = dict[str, Any]
@@ -38,14 +38,14 @@ def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
     beyond = [row for row in selected if not 0 <= row < len(index)]
     if beyond:
         raise DumpError(path, f"has no row {beyond[0]}: it holds {len(index)} samples")
-    lists = apart(read_lists, path, list(_ranges(selected)))
+    lists = read_isolated(read_lists, path, list(_ranges(selected)))
     occurrences = _occurrences(index)
     return [_sample(path, row, occurrences[row], index[row], lists[row]) for row in selected]
 
 
 def mirror_index(path: Path) -> list[Index]:
     """Return the index and lengths of each sample, in the order of the rollout file. Raises DumpError."""
-    return apart(read_index, path)
+    return read_isolated(read_index, path)
 
 
 def _ranges(rows: Iterable[int]) -> Iterator[tuple[int, int]]:

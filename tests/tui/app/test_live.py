@@ -547,7 +547,7 @@ async def test_health_says_of_a_file_that_stays_broken_what_a_new_start_says(
         age(root, 0, YOUNG_SECONDS + 30)
         age(root, 1, YOUNG_SECONDS)
         app.reader.look()
-        await until_shown(pilot, "1 error, 0 warnings, 1 note", "is cut short")
+        await until_shown(pilot, "1 error, 0 warnings, 1 note", "is truncated")
         path.write_bytes(whole)
         age(root, 1, 0)
         app.reader.look()
