@@ -1,4 +1,4 @@
-"""What can be wrong with a dump, said in one sentence."""
+"""The problems of a dump, each as an exception whose message is one sentence."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class DumpError(Exception):
         self.problem = problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it comes from another process: a subclass may be made of something else."""
+        """Return how to rebuild it in another process: the arguments of a subclass may differ."""
         return rebuilt, (type(self), self.path, self.problem)
 
     @property
     def short(self) -> str:
-        """The problem without the folder, which leaves no room for the reason on the screen."""
+        """The problem with the file's name only: a full path would leave no room for the reason on the screen."""
         return f"{os.path.basename(os.path.normpath(self.path))}: {self.problem}"
 
 
@@ -33,22 +33,22 @@ def rebuilt(kind: type[DumpError], path: str, problem: str) -> DumpError:
 
 
 def unexpected(error: BaseException) -> str:
-    """What ended something, where that is neither the file's fault nor expected."""
+    """Return the text of an exception that is a defect of dumptui or a lack of memory, not a fault of the file."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 class NoDump(DumpError):
-    """The file is whole and can be read, but holds something else than its name says."""
+    """A complete, readable file that holds something other than its name says."""
 
 
 class NothingYet(DumpError):
-    """A folder that is missing or holds no dump: a run that begins may change that."""
+    """A folder that is missing or holds no dump; a run that is starting may create it."""
 
 
 class BeingWritten(DumpError):
-    """A young file that is not whole yet: worth another try in a moment."""
+    """A young file that is not complete yet; it is worth another try in a moment."""
 
     state = "being written"
 
@@ -57,7 +57,7 @@ class BeingWritten(DumpError):
 
 
 class NotHere(DumpError):
-    """It can't be done with what this process may have, which says nothing about the file."""
+    """A file that can't be checked with the resources of this process, which says nothing about the file."""
 
     state = "not checked"
 
@@ -66,7 +66,7 @@ class NotHere(DumpError):
 
 
 class TooLittleMemory(MemoryError):
-    """It is not the file that asks for too much: this process may have too little. `str()` is one sentence."""
+    """A lack of memory that is due to the limits of this process, not to the file. `str()` is one sentence."""
 
     def __init__(self, path: str | os.PathLike[str] = "memory") -> None:
-        super().__init__(f"{os.fspath(path)}: not read here: too little memory may be had (ulimit -v)")
+        super().__init__(f"{os.fspath(path)}: not read here: too little memory is allowed (ulimit -v)")

@@ -1,7 +1,7 @@
-"""A run that grows, looked at again and again: the one place that lists, reads and remembers, under the one lock.
+"""A growing run that is polled: the only place that lists, reads and remembers, under a single lock.
 
-Listing, stat, offset, read, parse and append are a single transaction, whoever asks: two readers that start from one
-stale offset would append the same records twice. The screen never takes this lock; its one reader thread calls in here.
+Listing, stat, offset, read, parse and append are one transaction: two readers that start from one stale offset would
+append the same records twice. The screen never takes this lock; only its reader thread calls this module.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from dumptui.core.telemetry.telemetry import Telemetry
 
 T = TypeVar("T")
 
-# Seconds between two tries to read what the file system refused for another reason than a lack of permission.
+# Seconds between two tries to read a file that the file system refused, other than for its permissions.
 RETRY_SECONDS = 30.0
-# A file that can't be read is being written while it changes, and for this long after it last did, by our own clock.
+# An unreadable file counts as being written for this many seconds, by our own clock, after it last changed.
 PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """What one look found.
+    """The changes that a poll found.
 
-    `changed` are the steps whose files are new, other ones than at the look before, or can be read by now; `waiting`
-    those that were being written when they were last tried, `gone` have no files any more. `streams` names the
-    telemetry that has grown.
-    `problem` is why a folder can't be seen: what was known of it stands.
+    `changed` are the steps whose files are new, changed, or readable again; `waiting` those that were being written
+    when they were last tried; `gone` have no files any more. `streams` names the telemetry that has grown. `problem` is
+    why a folder can't be listed, whose earlier listing is used.
     """
 
     run: Run
@@ -54,7 +53,7 @@ class PollResult:
 
 
 class Refusal(NamedTuple):
-    """The files of a step that the file system refused, and how they could be reached then."""
+    """The files of a step that the file system refused, with their access at that time, and when to try again."""
 
     files: dict[str, object]
     due: float
@@ -64,19 +63,19 @@ class Refusal(NamedTuple):
 
 
 def access_of(path: str | Path) -> object:
-    """Changes with the permissions of a file and of the folders above it."""
+    """Return a value that changes with the permissions of a file and of its parent folders."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         return error.errno
-    return found.st_mode, found.st_ctime_ns, os.access(path, os.R_OK)
+    return status.st_mode, status.st_ctime_ns, os.access(path, os.R_OK)
 
 
 class Follow:
-    """Every method may be called from any thread, and takes the lock for as long as it reads."""
+    """A polled run. Every method may be called from any thread, and holds the lock while it reads."""
 
     def __init__(self, root: str | Path, now: Callable[[], float] = time.monotonic, *, run: Run | None = None) -> None:
-        """`run` is a listing of the folder that is known already: only what differs from it is new."""
+        """`run` is an earlier listing of the folder: the first poll reports only what differs from it."""
         self._lock = threading.Lock()
         self._now = now
         self._run = Run(Path(root))
@@ -95,7 +94,7 @@ class Follow:
             self._run = run
 
     def look(self) -> PollResult:
-        """List the run and its streams again. Never raises for what a run may do to its folder."""
+        """List the run and its streams again. Never raises, whatever happens to the folder."""
         with self._lock:
             streams, problem = self._poll()
             try:
@@ -109,7 +108,7 @@ class Follow:
             return PollResult(run, changed, waiting, gone, streams, self._folders.problem or problem)
 
     def _poll(self) -> tuple[frozenset[str], DumpError | None]:
-        """Of telemetry that nobody thought of, nothing is followed but the steps, and that is told."""
+        """Poll telemetry; an unexpected error is returned as a problem, so that the steps are still followed."""
         try:
             streams = frozenset(self._telemetry.poll())
             self._newest_record = self._telemetry.newest() or 0.0
@@ -118,10 +117,10 @@ class Follow:
             return frozenset(), DumpError(self._run.root / "dashboard", f"can't be followed: {unexpected(error)}")
 
     def load(self, key: StepKey, on_read: OnRead | None = None) -> Step:
-        """Join a step of the last look.
+        """Load a step of the last poll.
 
-        A file that can't be read is BeingWritten while the step's files change and PATIENCE seconds longer, then it is
-        what it is. Raises either where it is the one that the samples are in.
+        An unreadable file is BeingWritten until PATIENCE_SECONDS after the last change of the step's files, then a
+        plain DumpError. Raises either if it is the file with the samples.
         """
         with self._lock:
             files = self._run.steps.get(key)
@@ -137,17 +136,17 @@ class Follow:
             return replace(step, broken=tuple(self._of_its_age(key, error) for error in step.broken))
 
     def newest(self) -> float:
-        """The time of the newest file or record that a look found, in seconds since the epoch."""
+        """Return the time of the newest file or record that a poll found, in seconds since the epoch."""
         with self._lock:
             return max(self._newest, self._newest_record)
 
     def with_telemetry(self, ask: Callable[[Telemetry], T]) -> T:
-        """What `ask` makes of the streams; it must not keep them."""
+        """Return `ask(streams)`; `ask` must not keep the streams."""
         with self._lock:
             return ask(self._telemetry)
 
     def _list(self) -> Run:
-        """The run as it is, which is the same object as long as it is the same. Raises DumpError."""
+        """Return the present listing of the run, the same object as long as nothing changed. Raises DumpError."""
         names = list_names(self._run.root)
         if self._folders.look() or names != self._names:
             self._listed = None
@@ -173,7 +172,7 @@ class Follow:
         return changed, gone
 
     def _remember_refused(self, key: StepKey, errors: Iterable[DumpError]) -> None:
-        """What the file system refuses may heal though no file changes: a permission, a server that comes back."""
+        """Remember files that the file system refused: a permission or server may recover without a file change."""
         refused = [error for error in errors if isinstance(error.__cause__, OSError)]
         self._refused.pop(key, None)
         if refused:
@@ -182,15 +181,15 @@ class Follow:
             self._refused[key] = Refusal({error.path: access_of(error.path) for error in refused}, due)
 
     def _healed(self, run: Run, changed: frozenset[StepKey]) -> list[StepKey]:
-        """The steps in which a file that was refused is worth another try."""
+        """Return the steps with a refused file that is worth another try, and forget the refusals."""
         now = self._now()
-        healed = [key for key, one in self._refused.items() if now >= one.due or one.differs()]
+        healed = [key for key, refusal in self._refused.items() if now >= refusal.due or refusal.differs()]
         for key in healed:
             del self._refused[key]
         return [key for key in healed if key in run.steps and key not in changed]
 
     def _of_its_age(self, key: StepKey, error: DumpError) -> DumpError:
-        """By our own clock, as file times tell nothing where the writer's is off."""
+        """Return the error, as BeingWritten while the step may still be changing, by our clock, not the writer's."""
         if isinstance(error, NoDump):
             return error
         unfinished = isinstance(error, BeingWritten)

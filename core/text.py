@@ -38,7 +38,7 @@ def _within(code: int, ranges: list[tuple[int, int]]) -> bool:
 
 
 class _StandIns(dict[int, str]):
-    """What is shown for a code point, worked out when first met: the whole table would take 0.5 s."""
+    """The text shown for a code point, computed when first needed: the whole table would take 0.5 s."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -50,7 +50,7 @@ class _StandIns(dict[int, str]):
 
 
 class _Widths(dict[str, int]):
-    """Cells taken by a character that `visible` lets through, as rich's tables have it."""
+    """The cells of a character that `visible` may return, equal to those in rich's tables."""
 
     def __missing__(self, char: str) -> int:
         code = ord(char)
@@ -69,7 +69,7 @@ _CELL_WIDTHS = _Widths()
 
 
 def visible(text: str) -> str:
-    """`text` with a visible stand-in for every character that a terminal would obey, hide or draw as nothing.
+    """Return `text` with a visible stand-in for every character that a terminal would obey, hide or draw as nothing.
 
     C0 controls and DEL become their control picture (`␛`, `␀`, `␍`), except tab `⇥` and newline `⏎`; a
     no-break space is `⍽`; C1 and bidi controls, zero-width, format, private and unassigned characters, lone
@@ -83,33 +83,33 @@ def visible(text: str) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Terminal cells that `text` takes once it went through `visible`."""
+    """Return the terminal cells of a `text` that `visible` returned."""
     return len(text) if text.isascii() else sum(map(_CELL_WIDTHS.__getitem__, text))
 
 
 def cell_widths(text: str) -> Iterator[int]:
-    """The cells of each character: 0 for one that is drawn onto the character before it."""
+    """Yield the cells of each character: 0 for one that is drawn onto the character before it."""
     return map(_CELL_WIDTHS.__getitem__, text)
 
 
 def clip(text: str, width: int) -> str:
-    """Visible `text` cut to at most `width` cells; a cut ends in `…`, one cell short before a wide one."""
+    """Return a visible `text` clipped to `width` cells, or one less before a wide character, with `…` at the end."""
     if width <= 0:
         return ""
     if len(text) <= width and text.isascii():
         return text
-    used = kept = 0
+    used = end = 0
     for index, char in enumerate(text):
         used += _CELL_WIDTHS[char]
         if used > width:
-            return text[:kept] + ELLIPSIS
+            return text[:end] + ELLIPSIS
         if used < width:
-            kept = index + 1
+            end = index + 1
     return text
 
 
 def centred(text: str, width: int, height: int) -> list[str]:
-    """A message in the middle of a pane: `height` lines of exactly `width` cells, wrapped at blanks."""
+    """Return a message in the middle of a pane: `height` lines of exactly `width` cells, wrapped at blanks."""
     lines: list[str] = []
     for word in visible(text).split():
         if lines and cell_width(lines[-1]) + 1 + cell_width(word) <= width - 2:

@@ -1,7 +1,7 @@
-"""Which text each token id stands for, as a `tokenizer.json` lists them.
+"""The text of each token id, from the lists in a `tokenizer.json`.
 
-The library that wrote the file would read it too, but takes twice as long, for parts that no text needs, and panics
-over the screen where such a part is damaged.
+The library that wrote the file can read it too, but takes twice as long, for parts that are not needed here, and its
+panics appear on the screen if such a part is damaged.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 JSON_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""What reading a document raises that is none, or another one."""
+"""The exceptions raised by reading a document that is not JSON, or not a tokenizer."""
 
 
 class TokenList:
+    """The tokens of a tokenizer by id."""
+
     def __init__(self, document: dict[str, Any]) -> None:
-        """Raises one of JSON_ERRORS for a document that is no tokenizer."""
-        self.added = {token_id(one["id"]): text(one["content"]) for one in document.get("added_tokens") or ()}
-        """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
+        """Read the lists of a document. Raises one of JSON_ERRORS if it is not a tokenizer."""
+        self.added = {token_id(token["id"]): text(token["content"]) for token in document.get("added_tokens") or ()}
+        """The tokens added to the vocabulary, such as those that begin and end a message."""
         self._vocabulary = vocabulary_of(document["model"])
         self._texts = self._vocabulary | self.added
         self._added_tokens = document.get("added_tokens") or ()
@@ -25,7 +27,7 @@ class TokenList:
         return self._texts.get(token)
 
     def in_vocabulary(self, token: int) -> bool:
-        """Whether the model's own vocabulary holds an id, beside the added tokens."""
+        """Whether an id is in the vocabulary of the model, not only among the added tokens."""
         return token in self._vocabulary
 
     def flagged(self, flag: str) -> frozenset[int]:
@@ -34,23 +36,23 @@ class TokenList:
 
 
 def vocabulary_of(model: dict[str, Any]) -> dict[int, str]:
-    """Of a Unigram model the place in a list is the id, of all others the number beside the text."""
+    """Return the text by id. In a Unigram model, the id is the position in a list; in others, the value of the text."""
     vocabulary = model["vocab"]
     if isinstance(vocabulary, list):
-        return {at: text(entry[0]) for at, entry in enumerate(vocabulary)}
+        return {token: text(entry[0]) for token, entry in enumerate(vocabulary)}
     ids = set(map(type, vocabulary.values()))
     if ids - {int}:
-        raise ValueError("an id of its vocabulary is no whole number")
+        raise ValueError("an id of the vocabulary is not a whole number")
     return dict(zip(vocabulary.values(), vocabulary, strict=True))
 
 
 def token_id(value: object) -> int:
     if type(value) is not int:
-        raise ValueError("the id of an added token is no whole number")
+        raise ValueError("the id of an added token is not a whole number")
     return value
 
 
 def text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("a token is no text")
+        raise ValueError("a token is not a text")
     return value

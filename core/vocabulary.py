@@ -1,4 +1,4 @@
-"""Token ids as text that can be read token by token, from a `tokenizer.json` alone: no code of the dump, no network."""
+"""Token ids as text, token by token, from a `tokenizer.json` alone: no code of the dump is run, no network is used."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from dumptui.core.token_list import JSON_ERRORS, TokenList
 T = TypeVar("T")
 
 MAX_FILE_BYTES = 256 << 20
-"""Bytes of a file that is read; those of 260,000 tokens take 33 MB."""
+"""Larger files are not read; one of 260,000 tokens has 33 MB."""
 LONGEST_REASON = 100
-# A token that only continues the bytes of a character begun before it.
+# The text of a token that only has further bytes of a character that an earlier token begins.
 CONTINUATION_MARK = "⋯"
 
 
 def byte_characters() -> dict[str, int]:
-    """The byte-level alphabet of GPT-2: printable latin-1 characters stand for themselves, the other bytes for U+0100
-    upwards.
-    """
+    """Return the bytes of GPT-2's byte-level alphabet: printable latin-1 is its own byte, others are U+0100 and up."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
+    unprintable = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(unprintable)}
 
 
 _BYTE_CHARACTERS = byte_characters()
@@ -36,11 +34,11 @@ _LONE_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
 class NoTokenizer(DumpError):
-    """There is none, which is no fault of the dump."""
+    """A missing tokenizer, which is not a fault of the dump."""
 
 
 class _Known(dict[int, T]):
-    """What is to be known of token ids, looked up when first asked for: a sample of 100,000 tokens asks often."""
+    """Values by token id, looked up once: a sample of 100,000 tokens repeats most ids."""
 
     def __init__(self, look_up: Callable[[int], T]) -> None:
         super().__init__()
@@ -52,20 +50,20 @@ class _Known(dict[int, T]):
 
 
 class Vocabulary:
-    """The pieces of a tokenizer: bytes where a piece may be part of a character, else text."""
+    """The texts of a tokenizer's tokens: bytes where a token may be part of a character, else text."""
 
     def __init__(self, tokenizer: TokenList, decoder: str) -> None:
         self._tokenizer = tokenizer
         self._decoder = decoder
         self.added = frozenset(tokenizer.added)
-        """The tokens that stand beside the vocabulary, such as those that begin and end a message."""
+        """The tokens added to the vocabulary, such as those that begin and end a message."""
         self._normalized, self._special = tokenizer.flagged("normalized"), tokenizer.flagged("special")
         self._pieces = _Known(self._look_up)
         self._wholes = _Known(lambda token: whole_text(self._pieces[token]))
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Raises DumpError when the file is no tokenizer, NoTokenizer of it when it is missing."""
+        """Read a `tokenizer.json`. Raises DumpError when it is not a tokenizer, NoTokenizer when it is missing."""
         try:
             content = read_bounded(path, MAX_FILE_BYTES)
         except FileNotFoundError as error:
@@ -80,12 +78,12 @@ class Vocabulary:
             raise DumpError(path, f"unreadable tokenizer: {type(error).__name__}: {reason}") from error
 
     def texts(self, ids: Sequence[int]) -> list[str]:
-        """A text a token.
+        """Return one text per token.
 
-        A character over several tokens stands on its first, CONTINUES on the others; lone bytes are hex.
+        A character over several tokens is the text of its first; the others are CONTINUATION_MARK. Lone bytes are hex.
         """
         texts: list[str] = []
-        run: list[bytes] = []  # since the last token of whole characters: no character reaches over that
+        run: list[bytes] = []  # since the last token of complete characters, which no character crosses
         for token, text in zip(ids, map(self._wholes.__getitem__, ids), strict=True):
             if text is None:
                 run.append(self._pieces[token])  # type: ignore[arg-type]
@@ -97,7 +95,7 @@ class Vocabulary:
         return texts + list(spread(run))
 
     def pieces(self, ids: Iterable[int]) -> list[bytes | str]:
-        """What each token stands for by itself: bytes where these may be part of a character."""
+        """Return the text of each token by itself: bytes where these may be part of a character."""
         return list(map(self._pieces.__getitem__, ids))
 
     def _look_up(self, token: int) -> bytes | str:
@@ -117,8 +115,8 @@ class Vocabulary:
     def _has_marks(self, token: int) -> bool:
         """Whether an added token has sentencepiece's marks for blanks.
 
-        Most stand in a text as they are. The normalizer went over those that say so, and what the vocabulary holds as
-        well, such as Gemma's runs of blanks, is made of normalized text.
+        Most added tokens occur in a text unchanged. Those with the flag "normalized" went through the normalizer, and
+        so did those that are in the vocabulary too, such as Gemma's runs of blanks.
         """
         if r"\u2581" not in self._decoder:
             return False
@@ -138,7 +136,7 @@ def tokenizer_problem(path: Path) -> str | None:
 
 
 def whole_text(piece: bytes | str) -> str | None:
-    """The text of a piece that is whole characters; None for one that may be a part of some."""
+    """Return the text of a piece of complete characters; None for one that may hold part of a character."""
     try:
         return piece if isinstance(piece, str) else piece.decode() or None
     except UnicodeDecodeError:
@@ -146,28 +144,27 @@ def whole_text(piece: bytes | str) -> str | None:
 
 
 def spread(pieces: Sequence[bytes]) -> Iterator[str]:
-    """The text of each piece of one run of bytes: every character goes to the piece that holds its first byte."""
-    whole = b"".join(pieces)
-    starts = list(characters(whole))
-    at = end = 0
+    """Yield the text of each piece of a run of bytes: a character belongs to the piece with its first byte."""
+    starts = list(characters(b"".join(pieces)))
+    position = end = 0
     for piece in pieces:
         end += len(piece)
         text = ""
-        begun = at
-        while at < len(starts) and starts[at][0] < end:
-            text += starts[at][1]
-            at += 1
-        yield text if at > begun or not piece else CONTINUATION_MARK
+        first = position
+        while position < len(starts) and starts[position][0] < end:
+            text += starts[position][1]
+            position += 1
+        yield text if position > first or not piece else CONTINUATION_MARK
 
 
 def characters(data: bytes) -> Iterator[tuple[int, str]]:
-    """(offset, character) of UTF-8 `data`; a byte that belongs to no character as its hex form."""
-    at = 0
-    while at < len(data):
-        size = next((size for low, size in ((0xF0, 4), (0xE0, 3), (0xC0, 2)) if data[at] >= low), 1)
+    """Yield (offset, character) of UTF-8 `data`; a byte outside of any character becomes its hex form."""
+    offset = 0
+    while offset < len(data):
+        size = next((size for low, size in ((0xF0, 4), (0xE0, 3), (0xC0, 2)) if data[offset] >= low), 1)
         try:
-            yield at, data[at : at + size].decode("utf-8")
-            at += size
+            yield offset, data[offset : offset + size].decode("utf-8")
+            offset += size
         except UnicodeDecodeError:
-            yield at, f"\\x{data[at]:02x}"
-            at += 1
+            yield offset, f"\\x{data[offset]:02x}"
+            offset += 1

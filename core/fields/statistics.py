@@ -1,4 +1,4 @@
-"""Per-sample statistics of a per-token field over unmasked positions, a whole step in one pass."""
+"""Per-sample statistics of a per-token field over unmasked positions, computed for a step in one pass."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dumptui.core.arrays import Array, Ints
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.fields.torch_mean import torch_mean
 
-# A spread this small beside the mean is what float32 rounding makes of equal values.
+# Float32 rounding gives equal values a standard deviation of this share of the mean.
 ROUNDING_RESIDUE = 1e-6
 
 
 class Masked:
-    """The finite values of a field where the loss mask is 1, `count` a sample; `not_finite` are NaN or infinite there.
+    """The finite values of a field where the loss mask is 1: `count` per sample; `not_finite` counts NaN and infinity.
 
-    Samples whose field or mask is not `ok` have no statistics: over a part they would be another number under one name.
+    Samples whose field or mask is not `ok` have no statistics: over a part of the tokens they would be misleading.
     """
 
     def __init__(self, flat: TokenField, mask: TokenField) -> None:
@@ -52,7 +52,7 @@ class Masked:
         return self._shown(self._reduce(np.maximum, np.abs(self._values), self._values.dtype))
 
     def std(self) -> list[float | None]:
-        """Sample standard deviation (n-1), as torch.std gives it of float32 values; nothing for a single value."""
+        """Return the standard deviations (n-1), equal to torch.std of float32 values; None for a single value."""
         spreads: list[float | None] = [None] * len(self.count)
         stretches = pairwise([*self._starts.tolist(), len(self._values)])
         for at, (start, stop) in zip(np.flatnonzero(self._filled), stretches, strict=True):
@@ -60,7 +60,7 @@ class Masked:
         return spreads
 
     def _reduce(self, ufunc: np.ufunc, values: Array, dtype: npt.DTypeLike) -> Array:
-        """Over each sample's stretch; 0 for an empty one."""
+        """Return `ufunc` reduced over the values of each sample; 0 for a sample without values."""
         out = np.zeros(len(self._filled), dtype)
         if len(self._starts):
             out[self._filled] = ufunc.reduceat(values, self._starts, dtype=dtype)
@@ -82,18 +82,18 @@ STATISTICS: dict[str, Callable[[Masked], list[float | None]]] = {
 
 
 def count_true(flags: Array, offsets: Ints) -> Ints:
-    """How many are set in each stretch: by the call, a twentieth of the time of any sum of them all."""
+    """Return the number of true flags of each sample; a call per sample takes 1/20 of the time of one sum over all."""
     return np.array([np.count_nonzero(flags[start:stop]) for start, stop in pairwise(offsets.tolist())], np.int64)
 
 
 def spread(values: Array) -> float:
-    """torch.std of two or more float32 values."""
+    """Return torch.std of two or more float32 values."""
     wide = values.astype(np.float64)
     centre = wide.mean()
     found = deviation(wide, centre)
     if found > ROUNDING_RESIDUE * abs(centre):
         return found
-    with np.errstate(over="ignore"):  # float32 can't hold the sum of the largest
+    with np.errstate(over="ignore"):  # float32 can't hold the sum of the largest values
         rounded = torch_mean(values.astype(np.float32))
     return deviation(wide, rounded) if np.isfinite(rounded) else found
 
@@ -107,13 +107,13 @@ def finite(values: Iterable[float | None]) -> list[float]:
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """The plain mean of the finite ones; None of nothing. numpy would take ten times as long over a group of 8."""
+    """Return the mean of the finite values; None without any. numpy would take ten times as long for a group of 8."""
     there = finite(values)
     return sum(there) / len(there) if there else None
 
 
 def std(values: Sequence[float | None]) -> float | None:
-    """Sample standard deviation (n-1) of the finite ones; None of fewer than two."""
+    """Return the sample standard deviation (n-1) of the finite values; None for fewer than two."""
     there = finite(values)
     if len(there) < 2:
         return None

@@ -19,8 +19,8 @@ State: TypeAlias = Literal["ok", "partial", "unreadable", "not dumped"]
 class TokenField:
     """A per-token field of several samples end to end.
 
-    Sample i of `positions` has values[offsets[i]:offsets[i+1]], one a response token; `known` is False where there is
-    no value (NaN is one).
+    Sample i of `positions` has values[offsets[i]:offsets[i+1]], one per response token; `known` is False where there is
+    no value (NaN is a value).
     """
 
     name: str
@@ -40,19 +40,19 @@ class TokenField:
         return self.values[cut], self.known[cut]
 
     def fail(self, at: int, reason: str) -> None:
-        """Take every value of a sample back: what can't be trusted is not shown."""
+        """Drop every value of a sample, as a value that can't be trusted is not shown, and set the reason."""
         values, known = self.one(at)
         values[:], known[:] = 0, False
         self.states[at], self.reasons[at] = "unreadable", reason
 
     def distrust(self, ats: Ints, reason: str) -> None:
-        """Take back what is there of these samples."""
+        """Drop the values of these samples."""
         for at in ats.tolist():
             if self.states[at] in ("ok", "partial"):
                 self.fail(at, reason)
 
     def keep_common(self, other: TokenField, at: int) -> bool:
-        """Keep of a sample what both know; False where they know different values, or nothing in common."""
+        """Keep the values of a sample that both fields know; return False if these differ or there are none."""
         (mine, known), (theirs, also_known) = self.one(at), other.one(at)
         both = known & also_known
         if (known.any() and not both.any()) or not np.array_equal(mine[both], theirs[both], equal_nan=True):
@@ -66,7 +66,7 @@ class TokenField:
 
 
 def empty(name: str, positions: Ints, lengths: Ints, dtype: npt.DTypeLike = np.float32) -> TokenField:
-    """Room for `lengths` response tokens a sample, nothing known yet."""
+    """Return a field for samples of `lengths` response tokens, without values."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     lengths.cumsum(out=offsets[1:])
     values, known = np.zeros(offsets[-1], dtype), np.zeros(offsets[-1], bool)
@@ -75,7 +75,7 @@ def empty(name: str, positions: Ints, lengths: Ints, dtype: npt.DTypeLike = np.f
 
 
 def blank(like: TokenField) -> TokenField:
-    """Room for the same samples."""
+    """Return a field without values for the same samples."""
     return empty(like.name, like.positions, like.lengths, like.values.dtype)
 
 
@@ -126,7 +126,7 @@ def shown(flat: TokenField, mask: TokenField, at: int) -> Bools:
 
 
 def overlay(out: TokenField, at: Ints, source: TokenField, source_at: Sequence[int] | None = None) -> None:
-    """Copy samples of `source` (all, in order, unless `source_at` says which) over those of `out`."""
+    """Copy samples of `source`, all or those at `source_at`, over the samples `at` of `out`."""
     for to, origin in zip(at, range(len(at)) if source_at is None else source_at, strict=True):
         values, known = out.one(int(to))
         values[:], known[:] = source.one(origin)

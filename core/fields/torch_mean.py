@@ -1,7 +1,7 @@
 """The float32 mean with the rounding of torch's CPU kernel.
 
-`torch.std` measures the deviation from this mean, so for equal values it returns the rounding residue of the sum, some
-1e-7, instead of 0. The dashboard's `adv_std` is that number; this module reproduces it, so that they can be compared.
+`torch.std` measures the deviation from this mean, so for equal values it returns the rounding residue of the sum,
+about 1e-7, instead of 0. The dashboard's `adv_std` is that number; this module reproduces it for comparison.
 """
 
 from __future__ import annotations

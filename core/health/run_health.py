@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.health.finding import Finding, record_of, size_of
 from dumptui.core.health.step_health import read
-from dumptui.core.process.isolated_reader import apart
+from dumptui.core.process.isolated_reader import read_isolated
 from dumptui.core.run.run import Run, StepFiles, StepKey, is_young, tokenizer_of
 from dumptui.core.step.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.tables.steps import EARLIER_ATTEMPT
@@ -73,7 +73,7 @@ def stream_problems(root: Path) -> list[Record]:
         problems = [(root / "dashboard", f"check not completed: {unexpected(error)}")]
     tokenizer = tokenizer_of(root)
     try:
-        problem = apart(tokenizer_problem, tokenizer)  # a large one would keep other threads waiting for 0.2 s
+        problem = read_isolated(tokenizer_problem, tokenizer)  # a large one would keep other threads waiting for 0.2 s
     except DumpError as error:
         problem = error.problem
     if problem is not None:

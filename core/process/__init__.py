@@ -1,1 +1,1 @@
-"""Processes, threads and memory of this program."""
+"""The processes, threads and memory of this program."""

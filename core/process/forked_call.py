@@ -1,4 +1,4 @@
-"""One thing worked out in a process of its own while this one does another."""
+"""A function call in a forked process, while this process continues."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from dumptui.core.process import isolated_reader
 Answer = TypeVar("Answer")
 
 
-def beside(work: Callable[[], Answer]) -> Callable[[], Answer | None]:
-    """Begin `work` in a fork of this process, which may have no threads yet; what is given back waits for the answer,
-    None where that process died of its work.
+def start_forked(work: Callable[[], Answer]) -> Callable[[], Answer | None]:
+    """Start `work` in a fork of this process, which must not have threads yet.
+
+    The returned function waits for the answer, which is None if the fork died. Without a fork, it is `work` itself.
     """
-    ours, theirs = os.pipe()
+    read_end, write_end = os.pipe()
     try:
         child = os.fork()
     except OSError:  # the user may have no more processes
-        os.close(ours)
-        os.close(theirs)
+        os.close(read_end)
+        os.close(write_end)
         return work
     if child == 0:
         try:
             isolated_reader.may_die()
-            with open(theirs, "wb") as pipe:
+            with open(write_end, "wb") as pipe:
                 pickle.dump(work(), pipe)
         finally:
-            os._exit(0)  # nothing of this process is to be done a second time in that one
-    os.close(theirs)
+            os._exit(0)  # the fork must not run the clean-up of this process
+    os.close(write_end)
 
     def answer() -> Answer | None:
-        with open(ours, "rb") as pipe:
-            said = pipe.read()
+        with open(read_end, "rb") as pipe:
+            pickled = pipe.read()
         os.waitpid(child, 0)
-        return pickle.loads(said) if said else None
+        return pickle.loads(pickled) if pickled else None
 
     return answer

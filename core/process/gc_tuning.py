@@ -1,5 +1,5 @@
-"""The garbage collector's settings. It is off during the start: it would take a quarter of the time of the imports, to
-scan objects that all stay.
+"""Settings of the garbage collector. It is off during the start, where it would take a quarter of the time of the
+imports to scan objects that all stay.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A process that reads foreign binary formats, and may die of it.
+"""A separate process that reads binary formats whose reader may end the process.
 
-A damaged length in a parquet file makes its reader ask for more memory than there is, and end the process, not raise;
-other damage makes it panic on standard error, over the screen. So one process is kept for such files. It is begun anew,
-not forked: a fork would lack the threads of a polars that is loaded here.
+A damaged length in a parquet file makes the reader ask for more memory than there is and end the process, not raise;
+other damage makes it panic on standard error, over the screen. So one process reads all such files. It is started as a
+new program, not forked: a fork would lack the threads of a polars that is loaded here.
 """
 
 from __future__ import annotations
@@ -26,37 +26,39 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 ANSWER_SECONDS = 30
-"""Until an answer is waited for in vain: a mirror of 30 MB takes 0.2 s."""
+"""The longest wait for an answer; a mirror of 30 MB takes 0.2 s."""
 GROWTH_FACTOR, HEADROOM_BYTES = 64, 2 << 30
-"""Bytes that reading a file may take, for each of its own and beside."""
+"""Reading a file of N bytes may take GROWTH_FACTOR * N + HEADROOM_BYTES bytes of memory."""
 _SERVE_CODE = "import sys; sys.path[:] = {path!r}; from dumptui.core.process.isolated_reader import serve; serve()"
 
 _lock = threading.Lock()
 _process: subprocess.Popen[bytes] | None = None
-_owner = 0  # the process that began it: a fork must not talk to it as well
-_here = False
+_owner = 0  # the process that started it: a fork must not write to it too
+_is_reader = False
 
 
 class Reply(NamedTuple):
+    """The answer of the process, or the `problem` that it raised."""
+
     answer: Any
     problem: DumpError | None = None
 
 
 def may_die() -> None:
-    """From now on this process is one that may die of what it reads: silently, and what is asked apart is done here."""
-    global _here
-    _here = True
+    """Make this process one that may die: standard error is discarded, and `read_isolated` reads in this process."""
+    global _is_reader
+    _is_reader = True
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 2)
     os.close(silent)
 
 
-def apart(read: Callable[..., Answer], path: str | os.PathLike[str], *args: object) -> Answer:
-    """`read(path, *args)`, a function of a module, in a process that may die.
+def read_isolated(read: Callable[..., Answer], path: str | os.PathLike[str], *args: object) -> Answer:
+    """Return `read(path, *args)` from the separate process; `read` must be a function of a module.
 
-    Raises its DumpError, one for a file that the process dies of, and NotHere where there can be no such process.
+    Raises the DumpError of `read`, a DumpError for a file that ends the process, and NotHere without such a process.
     """
-    if _here:
+    if _is_reader:
         return guarded(read, path, *args)
     with _lock:
         reply = ask(read, path, args)
@@ -69,16 +71,16 @@ def guarded(read: Callable[..., Answer], path: str | os.PathLike[str], *args: ob
     try:
         size = os.stat(path).st_size
     except OSError:
-        size = 0  # `read` says what is wrong with it
+        size = 0  # `read` reports what is wrong with it
     with memory_ceiling(GROWTH_FACTOR * size + HEADROOM_BYTES):
         return read(path, *args)
 
 
 def ask(read: Callable[..., Any], path: str | os.PathLike[str], args: tuple[object, ...]) -> Reply:
     try:
-        process = begun()
+        process = running_process()
     except (OSError, MemoryError) as error:
-        return Reply(None, NotHere(path, f"no process can be begun to read it: {error}"))
+        return Reply(None, NotHere(path, f"no process can be started to read it: {error}"))
     try:
         return exchange(process, (read, path, args))
     except TimeoutError:
@@ -90,8 +92,8 @@ def ask(read: Callable[..., Any], path: str | os.PathLike[str], args: tuple[obje
         return Reply(None, death(path, process.wait()))
 
 
-def begun() -> subprocess.Popen[bytes]:
-    """The process, begun anew if there is none. It ends when its input does, so with this one, however that ends."""
+def running_process() -> subprocess.Popen[bytes]:
+    """Return the process, which is started if there is none. It ends with its input, and so with this process."""
     global _process, _owner
     if _process is None or _owner != os.getpid() or _process.poll() is not None:
         import subprocess  # 3 ms that most starts do without
@@ -104,7 +106,7 @@ def begun() -> subprocess.Popen[bytes]:
 
 
 def exchange(process: subprocess.Popen[bytes], question: object) -> Reply:
-    """Raises TimeoutError, and what a process that died provokes."""
+    """Send a question and return the reply. Raises TimeoutError, and EOFError or OSError if the process died."""
     assert process.stdin is not None and process.stdout is not None
     pickle.dump(question, process.stdin)
     process.stdin.flush()
@@ -117,17 +119,17 @@ def exchange(process: subprocess.Popen[bytes], question: object) -> Reply:
 
 
 def death(path: str | os.PathLike[str], code: int) -> DumpError:
-    """Whose fault it is that the process died: where memory is short, a file that is whole may be too much for it."""
+    """Return the error for a process that died: damage if its memory is unlimited, else perhaps a lack of memory."""
     if code == -signal.SIGABRT and resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return DumpError(path, "is damaged: the process that read it had to end (SIGABRT)")
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return NotHere(path, f"the process that read it ended ({how}), perhaps for want of memory")
+    return NotHere(path, f"the process that read it ended ({how}), perhaps for lack of memory")
 
 
 def serve() -> None:
-    """What the process does: answer one question after the other."""
+    """Answer one question after the other; the main function of the process."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library says on standard output is no answer
+    os.dup2(2, 1)  # standard output carries the answers only, not the output of libraries
     may_die()
     while True:
         try:

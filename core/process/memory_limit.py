@@ -1,7 +1,7 @@
 """A ceiling on this process's memory while a file is unpickled.
 
 One opcode of a hostile pickle of 20 bytes (LONG_BINPUT with index 2**32 - 1) makes the C unpickler allocate,
-and touch, 64 GB. It can't be asked not to, but a soft RLIMIT_AS turns that into a MemoryError.
+and touch, 64 GB. That can't be turned off, but a soft RLIMIT_AS makes it raise a MemoryError.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _before = (0, 0)
 
 @contextmanager
 def memory_ceiling(allowance: int) -> Iterator[None]:
-    """Raises MemoryError inside when the process grows by more than `allowance` bytes of address space.
+    """Limit the growth of the process to `allowance` bytes of address space; beyond it, MemoryError is raised inside.
 
-    The limit is the whole process's: overlapping ceilings add up, never fall below what is in use, and the
-    last to leave restores what was there. Without /proc the size of the process is unknown: no ceiling.
+    The limit holds for the whole process: overlapping ceilings add up, never fall below the memory in use, and
+    the last to end restores the old limit. Without /proc the size of the process is unknown: no ceiling.
     """
     held = _raise_ceiling(allowance)
     try:
@@ -56,7 +56,7 @@ def _raise_ceiling(allowance: int) -> bool:
 
 
 def may_grow(growth: int) -> bool:
-    """Whether the limit that the process has for good leaves it so many bytes, as far as is known."""
+    """Whether the permanent limit of the process allows it to grow by so many bytes, as far as is known."""
     used = _address_space()
     with _lock:
         limit = _before[0] if _holders else resource.getrlimit(resource.RLIMIT_AS)[0]

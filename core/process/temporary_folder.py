@@ -1,4 +1,4 @@
-"""A temporary folder that goes away with this process, however that ends."""
+"""A temporary folder that is removed when this process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pathlib import Path
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TRIES, TRY_SECONDS = 40, 0.05
-"""How often it is removed: of this process, a fork may still be writing into it."""
+"""How often removal is tried, as a fork of this process may still be writing into the folder."""
 
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """To be begun before there are threads.
+    """Make a temporary folder; call this before any thread is started.
 
-    A process of its own removes it once this one is gone: a handler of a signal can't do that for each of them, nor
-    wherever they come, as what it raises is lost in `__del__`.
+    A separate process removes it after this one ends. A signal handler can't: not every signal can be handled, and what
+    a handler raises is lost in `__del__`.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
-        ours, child = start_cleaner(folder)
+        pipe, child = start_cleaner(folder)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         yield folder
     finally:
-        os.close(ours)
+        os.close(pipe)
         if child is None:
             remove(folder)
         else:
@@ -40,23 +40,23 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def start_cleaner(folder: Path) -> tuple[int, int | None]:
-    """The end of a pipe that this process has to keep open, and the process that waits for its closing."""
-    theirs, ours = os.pipe()
+    """Return the end of a pipe that this process must keep open, and the process that waits for it to close."""
+    read_end, write_end = os.pipe()
     try:
         child = os.fork()
     except OSError:  # the user may have no more processes
-        os.close(theirs)
-        return ours, None
+        os.close(read_end)
+        return write_end, None
     if child:
-        os.close(theirs)
-        return ours, child
+        os.close(read_end)
+        return write_end, child
     try:
-        os.setsid()  # what ends the terminal's processes does not end this one
-        os.close(ours)
+        os.setsid()  # signals to the processes of the terminal do not end this one
+        os.close(write_end)
         nowhere = os.open(os.devnull, os.O_RDWR)
-        for descriptor in range(3):  # nobody who reads what this process wrote has to wait for that one
+        for descriptor in range(3):  # a reader of this process's output need not wait for the cleaner
             os.dup2(nowhere, descriptor)
-        os.read(theirs, 1)
+        os.read(read_end, 1)
         remove(folder)
     finally:
         os._exit(0)

@@ -1,4 +1,4 @@
-"""A few processes for independent steps, so that scanning a long run uses every core and keeps none from the screen."""
+"""A few processes that read steps, so that scanning a long run uses every core and does not slow the screen."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ Answer = TypeVar("Answer")
 MAX_PROCESSES = 4  # a login node is shared
 PROCESS_COUNT = max(1, min(MAX_PROCESSES, os.cpu_count() or 1))
 ENDING_SECONDS = 1.0
-_ITEMS_PER_TASK = 4  # items a task: handing one out takes as long as a tenth of a small step
-_OTHER_THREADS = 12  # of the pool, the screen and what reads; each worker is a process and a thread
-_TASKS_AHEAD = 4  # tasks handed out for each process: enough to keep it busy, few enough to stop at once
+_ITEMS_PER_TASK = 4  # items per task: submitting a task takes a tenth of the time of a small step
+_OTHER_THREADS = 12  # of the pool, the screen and the reader; each worker is a process and a thread
+_TASKS_AHEAD = 4  # tasks submitted per process: enough to keep it busy, few enough to stop at once
 
 
 class Workers:
-    """Forked from this process, so to be made before it has threads. They end with it, however it ends."""
+    """Worker processes, forked before this process has threads. They end with it, however it ends."""
 
     @classmethod
     def begin(cls) -> Workers | None:
-        """None where processes, threads or semaphores can't be had: then this process does the work."""
-        if not can_have_threads(2 * PROCESS_COUNT + _OTHER_THREADS):  # a pool whose own thread lacks one waits for ever
+        """Start the workers; return None if processes, threads or semaphores for them are lacking."""
+        if not can_have_threads(
+            2 * PROCESS_COUNT + _OTHER_THREADS
+        ):  # without a thread of its own the pool waits for ever
             return None
         try:
             return cls()
-        except (OSError, RuntimeError, ImportError, BrokenProcessPool):  # a /dev/shm that is full or missing, for one
+        except (OSError, RuntimeError, ImportError, BrokenProcessPool):  # such as a /dev/shm that is full or missing
             return None
 
     def __init__(self) -> None:
@@ -49,7 +51,7 @@ class Workers:
             raise
 
     def map(self, function: Callable[[Asked], Answer], items: Iterable[Asked]) -> Iterator[Answer]:
-        """What `function` makes of each item, in order. Raises BrokenProcessPool when a process dies."""
+        """Yield `function(item)` of each item, in order. Raises BrokenProcessPool when a process dies."""
         waiting: deque[Future[list[Answer]]] = deque()
         coming = iter(items)
         while some := list(islice(coming, _ITEMS_PER_TASK)):
@@ -60,12 +62,12 @@ class Workers:
             yield from waiting.popleft().result()
 
     def submit(self, function: Callable[[], Answer]) -> Future[Answer]:
-        """One task, beside all others."""
+        """Start a single task in the pool."""
         return self._pool.submit(function)
 
     def close(self) -> None:
-        """Do not wait for what is being worked out; but for the pool's own thread, which at the exit of Python would
-        find its pipe closed and say so on the terminal.
+        """Kill the workers without waiting for their tasks, but wait for the pool's own thread: at the exit of Python
+        it would find its pipe closed and print a traceback.
         """
         processes = list((self._pool._processes or {}).values())
         manager: Any = self._pool._executor_manager_thread
@@ -73,7 +75,7 @@ class Workers:
         for process in processes:
             process.kill()
         if manager is not None and manager.is_alive():
-            manager.join(ENDING_SECONDS)  # a process that reads from a file system that is gone can't be killed
+            manager.join(ENDING_SECONDS)  # a process can't be killed while it reads from a lost file system
 
 
 def make_each(function: Callable[[Asked], Answer], items: Sequence[Asked]) -> list[Answer]:
@@ -81,7 +83,7 @@ def make_each(function: Callable[[Asked], Answer], items: Sequence[Asked]) -> li
 
 
 def end_with_parent() -> None:
-    """In a worker: a parent that was killed leaves no one to say that the work is over."""
+    """Make this worker end when its parent is killed, which then can't end it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -91,7 +93,7 @@ def end_with_parent() -> None:
 
     try:
         threading.Thread(target=end, daemon=True).start()
-    except RuntimeError:  # it may have none: this worker is not to outlive its parent
+    except RuntimeError:  # without that thread the worker might outlive its parent
         os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""One .pt file, read without torch: its structure at once, the values of a tensor when asked."""
+"""A .pt file, read without torch: its structure at once, the values of a tensor when they are needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dumptui.core.errors import DumpError, TooLittleMemory
-from dumptui.core.process.isolated_reader import apart
+from dumptui.core.process.isolated_reader import read_isolated
 from dumptui.core.process.memory_limit import may_grow, memory_ceiling
 from dumptui.core.process.resources import can_hold
 from dumptui.core.ptfile.legacy_format import is_legacy, load_with_torch
@@ -30,9 +30,9 @@ __all__ = ["Array", "OnRead", "Placeholder", "PtFile", "Tensor", "Truncated", "r
 
 # An honest pickle grows to 30 times its size at most (empty lists of 3 bytes); the rest is for other threads.
 _GROWTH, _HEADROOM = 64, 512 << 20
-_SLACK_BYTES = 32 << 20  # with that much, a pickle that runs out of memory is itself to blame
+_SLACK_BYTES = 32 << 20  # with so much memory left, the pickle is at fault if it runs out of memory
 _PIECE_BYTES = 1 << 20
-_WORTH_CUTTING = 1 << 20  # below, as much is lost as gained
+_WORTH_CUTTING = 1 << 20  # a smaller pickle is not cut: that costs as much as it saves
 _LONGEST_REASON = 120
 
 _BROKEN_PICKLE = (
@@ -44,9 +44,9 @@ _BROKEN_PICKLE = (
 class PtFile:
     """A file of torch.save, or a bare pickle. `root` is what was saved, with a Tensor for each tensor.
 
-    Raises DumpError; Truncated of it for a file that ends too early. A tensor read after the file has changed
-    raises DumpError too. `on_read(done, total)`, in bytes of the pickle, is called every 128 KiB of it; what
-    it raises comes out unchanged.
+    Raises DumpError; for a file that ends too early its subclass Truncated. A tensor read after the file has changed
+    raises DumpError too. `on_read(done, total)`, in bytes of the pickle, is called for every 128 KiB of it; what
+    it raises is passed on unchanged.
     """
 
     def __init__(self, path: str | os.PathLike[str], on_read: OnRead | None = None) -> None:
@@ -64,11 +64,11 @@ class PtFile:
 
     @property
     def stamp(self) -> Stamp:
-        """Inode, size and mtime in nanoseconds at the opening."""
+        """Inode, size and mtime in nanoseconds when it was opened."""
         return self._snapshot.stamp
 
     def reading(self) -> AbstractContextManager[None]:
-        """Keeps one descriptor open for a burst of tensor reads; may be nested, and used by several threads."""
+        """Keep one descriptor open for several tensor reads; may be nested, and used by several threads."""
         return self._snapshot.reading()
 
     def _load(self, on_read: OnRead | None) -> Any:
@@ -78,7 +78,7 @@ class PtFile:
         if LOCAL_SIGNATURE.startswith(head[:4]):
             return self._load_zip(on_read)
         if is_legacy(head):
-            return apart(load_with_torch, self.path)
+            return read_isolated(load_with_torch, self.path)
         if head[0] == 0x80 and head[1:2] <= b"\5":
             return self._load_bare(on_read)
         raise DumpError(self.path, "is not a torch file")
@@ -98,11 +98,11 @@ class PtFile:
         self._snapshot.check_written(start, size)
         if not can_hold(size):
             raise TooLittleMemory(self.path)
-        whole = self._read_pickle(start, size, directory.entries["data.pkl"].crc, on_read)
+        pickled = self._read_pickle(start, size, directory.entries["data.pkl"].crc, on_read)
         if size < _WORTH_CUTTING:
-            return self._unpickle(feed_bytes(bytes(whole), on_read, size), storages)
-        cut = cut_number_runs(whole, on_read and (lambda done: on_read(done, size)))
-        del whole  # a third of it is left
+            return self._unpickle(feed_bytes(bytes(pickled), on_read, size), storages)
+        cut = cut_number_runs(pickled, on_read and (lambda done: on_read(done, size)))
+        del pickled  # a third of its size is left
         feed = feed_bytes(cut.pickle, on_read, size)
         try:
             return self._unpickle(feed, storages, cut.arrays)
@@ -113,16 +113,16 @@ class PtFile:
             return self._unpickle(PickleFeed(self._snapshot.read, start, size, on_read), storages)
 
     def _read_pickle(self, start: int, size: int, checksum: int, on_read: OnRead | None) -> memoryview:
-        whole, found = np.empty(size, np.uint8).data, 0  # a bytearray's zeros keep other threads waiting: 40 ms
-        for at in range(0, size, _PIECE_BYTES):  # joined at the end, they would take twice the memory
+        pickled, computed = np.empty(size, np.uint8).data, 0  # clearing a bytearray blocks other threads for 40 ms
+        for offset in range(0, size, _PIECE_BYTES):  # joining pieces at the end would take twice the memory
             if on_read is not None:
                 on_read(0, size)
-            piece = self._snapshot.read(start + at, min(_PIECE_BYTES, size - at))
-            whole[at : at + len(piece)] = piece
-            found = zlib.crc32(piece, found)
-        if checksum not in (0, found):
+            piece = self._snapshot.read(start + offset, min(_PIECE_BYTES, size - offset))
+            pickled[offset : offset + len(piece)] = piece
+            computed = zlib.crc32(piece, computed)
+        if checksum not in (0, computed):
             raise DumpError(self.path, "its data.pkl is damaged: the checksum does not match")
-        return whole
+        return pickled
 
     def _load_bare(self, on_read: OnRead | None) -> Any:
         feed = PickleFeed(self._snapshot.read, 0, self.size, on_read)
@@ -150,7 +150,10 @@ class PtFile:
 
 
 def read_all(tensors: Sequence[Tensor | Array]) -> list[NDArray[Any]]:
-    """`numpy()` of each, of a column of one file with few reads; not to be written to or kept. Raises DumpError."""
+    """Return the values of tensors, with few reads if they are in one file; do not write to or keep them.
+
+    Raises DumpError.
+    """
     stored = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
     files = {tensor.source for tensor in stored}
     if len(stored) == len(tensors) and len(files) == 1 and isinstance(file := files.pop(), Storages):

@@ -61,7 +61,7 @@ class Batches(dict[int, Batch]):
 
 
 def read_integers(data: Buffer, spans: Iterable[tuple[int, int]]) -> Iterator[Integers]:
-    """Yield the list whose first mark is at the start of each span; its batches are sought up to the span's end."""
+    """Yield the list whose first mark is at the start of each span; its batches are searched up to the span's end."""
     stream = np.frombuffer(data, np.uint8)
     waiting: list[Ints] = []
     for start, end in spans:

@@ -1,7 +1,7 @@
-"""A file as it was when it was opened: reads either give bytes of that state or say that it is gone.
+"""A file as it was when it was opened: a read returns bytes of that state, or raises if the file has changed.
 
-Never mapped: a run that resumes truncates files under a reader, and touching a mapped page that is gone kills
-the process (SIGBUS), while `pread` just comes back short.
+Files are never mapped: a resumed run truncates files during a read, and touching a mapped page that is gone kills the
+process (SIGBUS), while `pread` only returns fewer bytes.
 """
 
 from __future__ import annotations
@@ -22,23 +22,26 @@ Stamp = tuple[int, int, int]
 _WORTH_LOOKING = 64 << 20
 _MOST_HOLLOW = 64  # a file system that compresses makes holes of zeros
 _MOST_EXTENTS = 64
-_SMALL_FILE_BYTES = 256 << 10  # kept in memory: one read for all of it instead of two a tensor
+_SMALL_FILE_BYTES = 256 << 10  # a smaller file is kept in memory: one read instead of two per tensor
 
 
 class Truncated(DumpError):
-    """The file ends too early: it is empty, cut, or still being written."""
+    """A file that ends too early: it is empty, truncated, or still being written."""
 
 
 class NotAFile(OSError):
-    """A folder, a named pipe or a device."""
+    """A folder, named pipe or device in place of a file."""
 
 
 class TooLarge(OSError):
-    """A file that is not what its name says, or not to be read whole."""
+    """A file that is larger than the limit for reading all of it."""
 
 
 class Snapshot:
-    """Raises DumpError when the file can't be opened, and from any method when it has changed since."""
+    """A file in the state in which it was opened.
+
+    Raises DumpError when it can't be opened, and from any method when it has changed since.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -58,12 +61,12 @@ class Snapshot:
 
     @property
     def resident(self) -> bytes | None:
-        """The whole of a small file."""
+        """All bytes of a small file; None of a larger one."""
         return self._bytes
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One descriptor for all reads inside; may be nested, and entered by several threads."""
+        """Keep one descriptor open for all reads inside; may be nested, and entered by several threads."""
         if self._bytes is not None:
             yield
             return
@@ -80,7 +83,7 @@ class Snapshot:
                     os.close(self._descriptor)
 
     def read(self, start: int, length: int) -> bytes:
-        """Exactly these bytes; only inside `reading()`. Raises Truncated past the end."""
+        """Return exactly these bytes; call it inside `reading()`. Raises Truncated past the end of the file."""
         if self._bytes is not None:
             data = self._bytes[start : start + length]
         else:
@@ -104,7 +107,7 @@ class Snapshot:
         data = os.pread(self._descriptor, length, start)
         if len(data) == length:
             return data
-        pieces = [data]  # the kernel gives at most 2 GiB a call
+        pieces = [data]  # the kernel returns at most 2 GiB per call
         while data and (missing := length - sum(map(len, pieces))):
             data = os.pread(self._descriptor, missing, start + length - missing)
             pieces.append(data)
@@ -122,7 +125,7 @@ class Snapshot:
 
 
 def open_file(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
-    """For reading bytes. Raises OSError, NotAFile of it for a pipe or a device: neither is waited for."""
+    """Open a file for reading bytes. Raises OSError, and NotAFile for a pipe or device without waiting for it."""
     return open(open_descriptor(path), "rb", buffering)
 
 
@@ -136,21 +139,22 @@ def open_descriptor(path: str | os.PathLike[str]) -> int:
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int) -> bytes:
-    """A whole file of at most `limit` bytes. Raises OSError, TooLarge of it for a larger one."""
+    """Return all bytes of a file. Raises OSError, and TooLarge for more than `limit` bytes."""
     with open_file(path) as file:
         if os.fstat(file.fileno()).st_size > limit:
             raise TooLarge(errno.EFBIG, f"it has more than {limit >> 20} MiB")
         return file.read(limit)
 
 
-def skip_hole(file: BinaryIO, at: int) -> int:
-    """Where the next bytes after `at` lie that were written, the end of the file where none do: a sparse file of a
-    terabyte takes minutes to read.
+def skip_hole(file: BinaryIO, start: int) -> int:
+    """Return the position of the next written bytes from `start` on, or the end of the file.
+
+    Reading the holes of a sparse file of a terabyte would take minutes.
     """
     try:
-        return os.lseek(file.fileno(), at, os.SEEK_DATA)
+        return os.lseek(file.fileno(), start, os.SEEK_DATA)
     except OSError as error:
-        return os.fstat(file.fileno()).st_size if error.errno == errno.ENXIO else at
+        return os.fstat(file.fileno()).st_size if error.errno == errno.ENXIO else start
 
 
 def written(descriptor: int, at: int, end: int) -> int:

@@ -1,4 +1,4 @@
-"""The storages of a .pt file: where the bytes of its tensors lie, and reading them, alone or a column at once."""
+"""The storages of a .pt file: the positions of its tensors, and reads of single tensors or whole columns."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dumptui.core.ptfile.snapshot import Snapshot
 from dumptui.core.ptfile.tensor import ITEMSIZE, Tensor
 from dumptui.core.ptfile.zip_directory import LOCAL_HEADER, Directory, Entry, data_distance
 
-_WIDEST_GAP = 64 << 10  # reading 64 KiB in vain costs less than one more call
-_LARGEST_BLOCK = 2 << 20  # larger ones are no faster
+_WIDEST_GAP = 64 << 10  # reading 64 KiB of unneeded bytes costs less than another call
+_LARGEST_BLOCK = 2 << 20  # larger blocks are not faster
 _LONGEST_PADDING = 4608  # a name, and padding to torch's widest storage alignment
-_ALIGNMENT_BYTES = 64  # of the data in the file, which it then has in memory too: numpy is slower on what lies askew
+_ALIGNMENT_BYTES = 64  # of the data in the file, and so in memory: numpy is slower on unaligned data
 
 
 class Storages:
-    """Holds no tensor, so that tensors can hold it: a file that is dropped is freed at once."""
+    """The storages of a file. They do not refer to their tensors, so that a dropped file is freed at once."""
 
     def __init__(self, snapshot: Snapshot, directory: Directory) -> None:
         self._snapshot = snapshot
@@ -45,7 +45,7 @@ class Storages:
         return self._snapshot.reading()
 
     def storage(self, key: str, dtype: str, count: int) -> Tensor:
-        """All `count` elements of a storage; raises DumpError when the file does not hold them."""
+        """Return all `count` elements of a storage; raises DumpError when the file does not hold them."""
         entry = self._entries.get("data/" + key)
         if entry is None or not entry.stored:
             entry = self.entry("data/" + key)
@@ -59,10 +59,10 @@ class Storages:
             return self._snapshot.read(self._start(storage) + start, length)
 
     def read_column(self, tensors: Sequence[Tensor]) -> list[NDArray[Any]]:
-        """`numpy()` of tensors of this file. Neighbours are read in blocks: 1.5 times as fast from the page cache."""
-        whole = self._snapshot.resident
-        if whole is not None:
-            return [tensor.from_bytes(whole, -self._start(tensor.storage)) for tensor in tensors]
+        """Return the values of tensors, neighbours read in blocks: 1.5 times as fast from the page cache."""
+        content = self._snapshot.resident
+        if content is not None:
+            return [tensor.from_bytes(content, -self._start(tensor.storage)) for tensor in tensors]
         arrays: dict[int, NDArray[Any]] = {}
         with self.reading():
             for block in _blocks(self._places(tensors)):
@@ -81,14 +81,14 @@ class Storages:
         return entry
 
     def extent(self, name: str) -> tuple[int, int]:
-        """Offset and size of an entry's data."""
+        """Return offset and size of an entry's data."""
         entry = self.entry(name)
         return self._start(entry), entry.size
 
     def _start(self, entry: Entry) -> int:
-        whole = self._snapshot.resident
-        if whole is not None:
-            distance = data_distance(whole, entry.header, entry.name)
+        content = self._snapshot.resident
+        if content is not None:
+            distance = data_distance(content, entry.header, entry.name)
         else:
             longest = LOCAL_HEADER.size + len(entry.name) + _LONGEST_PADDING
             header = self._snapshot.read(entry.header, min(longest, self._end - entry.header))
@@ -98,7 +98,7 @@ class Storages:
         return entry.header + distance
 
     def _places(self, tensors: Sequence[Tensor]) -> list[_Place]:
-        """Where the tensors' storages lie, in file order; without those of which less than half is used."""
+        """Return the places of the tensors' storages in file order, without storages that are less than half used."""
         used: dict[int, int] = defaultdict(int)
         for tensor in tensors:
             start, end = tensor.span()
@@ -112,11 +112,11 @@ class Storages:
 
     def _from_block(self, tensor: Tensor, data: bytes, start: int) -> NDArray[Any]:
         entry = tensor.storage
-        at = entry.header - start
-        distance = data_distance(data, at, entry.name)
-        if distance is None or at + distance + entry.size > len(data):
+        header = entry.header - start
+        distance = data_distance(data, header, entry.name)
+        if distance is None or header + distance + entry.size > len(data):
             return tensor.numpy()
-        return tensor.from_bytes(data, -(at + distance))
+        return tensor.from_bytes(data, -(header + distance))
 
 
 class _Place(NamedTuple):
@@ -126,7 +126,7 @@ class _Place(NamedTuple):
 
 
 def _blocks(places: list[_Place]) -> Iterator[list[_Place]]:
-    """Runs of neighbours, each short enough to be read at once."""
+    """Yield runs of neighbouring places, each short enough to be read at once."""
     block: list[_Place] = []
     for place in places:
         if block and (place.start - block[-1].end > _WIDEST_GAP or place.end - block[0].start > _LARGEST_BLOCK):

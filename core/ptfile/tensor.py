@@ -1,4 +1,4 @@
-"""Tensors and arrays of a dump: what they are without reading them, and their values as numpy when asked."""
+"""Tensors and arrays of a dump: type and shape without reading them, and their values as numpy arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dumptui.core.ptfile.zip_directory import Entry
 
 Shape: TypeAlias = tuple[int, ...]
 
-_MAX_ITEMS = 1 << 56  # times an item of 16 bytes still fits numpy's 63 bits
+_MAX_ITEMS = 1 << 56  # times 16 bytes per item, this fits numpy's 63 bits
 _MOST_DIMENSIONS = 32  # of numpy 1
 _CONTIGUOUS = (1,)  # the strides of nearly every tensor
 SHARED_VALUES = 16 << 20
@@ -22,7 +22,7 @@ _REPEATED_BYTES = 64 << 20  # a view may repeat its bytes (expand), but 1 KB mus
 
 
 class Source(Protocol):
-    """The file a tensor's bytes lie in."""
+    """The file that holds a tensor's bytes."""
 
     @property
     def size(self) -> int: ...
@@ -58,10 +58,10 @@ class Tensor:
         return f"<{self.dtype}{list(self.shape)}>"
 
     def __setstate__(self, state: object) -> None:
-        """What a pickle says about a finished tensor (attributes of a subclass) is not kept."""
+        """Ignore the state that a pickle sets on a finished tensor, the attributes of a subclass."""
 
     def span(self) -> tuple[int, int]:
-        """First byte and end of what this view touches in its storage."""
+        """Return the first byte of this view in its storage, and the end of its last."""
         if 0 in self.shape:
             return 0, 0
         width = ITEMSIZE[self.dtype]
@@ -71,18 +71,18 @@ class Tensor:
         return self.offset * width, (last + 1) * width
 
     def vector(self) -> Tensor:
-        """A value without a side as one of a single value."""
+        """Return a 0-d tensor as a tensor of one value, any other as it is."""
         return self if self.shape else Tensor(self.source, self.storage, self.dtype, self.offset, (1,), _CONTIGUOUS)
 
     def numpy(self) -> NDArray[Any]:
-        """The values in an array of its own; bfloat16 and float8 as float32. Raises DumpError."""
+        """Return the values in a new array, bfloat16 and float8 as float32. Raises DumpError."""
         start, end = self.span()
         values = self.from_bytes(self.source.read(self.storage, start, end - start) if end else b"", start)
         return values if values.flags.writeable else values.copy()
 
     def from_bytes(self, data: bytes, start: int) -> NDArray[Any]:
-        """The values in `data`, the bytes of the storage from byte `start` on; where they lie as numpy has them, a view
-        that can't be written to.
+        """Return the values in `data`, the bytes of the storage from byte `start` on; a read-only view if numpy has the
+        same layout.
         """
         width = ITEMSIZE[self.dtype]
         plain = (
@@ -98,7 +98,7 @@ class Tensor:
 
 
 class Array:
-    """A numpy array that stood in the pickle itself: already in memory, with the interface of a Tensor."""
+    """A numpy array from the pickle itself, which is in memory already, with the interface of a Tensor."""
 
     def __init__(self, values: NDArray[Any], dtype: str | None = None) -> None:
         self._values = values
@@ -138,7 +138,7 @@ def is_shape(value: object) -> bool:
 
 
 def claims_more(shape: Shape, width: int, held: int) -> bool:
-    """Whether a shape is out of all proportion to the bytes held; so is an empty one with a huge side."""
+    """Whether a shape needs far more bytes than are held; so does an empty shape with a huge dimension."""
     count = math.prod(shape) or math.prod(side or 1 for side in shape)
     return count * width > held + _REPEATED_BYTES
 
@@ -157,7 +157,7 @@ def _first_dimension(shape: Shape) -> int:
 
 
 def _widened(stored: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """A native copy in a type numpy has."""
+    """Return a native copy in a dtype that numpy has."""
     if dtype == "bfloat16":
         values = np.left_shift(stored, 16, dtype=np.uint32).view(np.float32)
     elif dtype == "bool":
@@ -170,7 +170,7 @@ def _widened(stored: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 def _float8_values(mantissa_bits: int, bias: int, special: dict[int, float]) -> NDArray[np.float32]:
-    """The value of each of the 256 codes; `special`: codes, sign bit off, that the rule does not cover."""
+    """Return the values of the 256 codes; `special` has the codes without sign bit that the rule does not cover."""
     values = []
     for code in range(128):
         exponent, mantissa = divmod(code, 1 << mantissa_bits)
@@ -181,7 +181,7 @@ def _float8_values(mantissa_bits: int, bias: int, special: dict[int, float]) -> 
 
 
 def _without_negative_zero(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The fnuz types: finite, no -0, whose code is the only NaN."""
+    """Turn the code of -0 into the only NaN, as in the fnuz types, which have no infinity."""
     values[0x80] = np.nan
     return values
 

@@ -22,7 +22,7 @@ _LONGEST_RANGE = 1 << 20
 
 class Storages(Protocol):
     def storage(self, key: str, dtype: str, count: int) -> Tensor:
-        """All `count` elements of a storage; raises DumpError when the file does not hold them."""
+        """Return all `count` elements of a storage; raises DumpError when the file does not hold them."""
 
 
 class Feed(Protocol):
@@ -33,10 +33,13 @@ class Feed(Protocol):
 
 
 class Unpickler(pickle.Unpickler):
-    """`load()` raises what a broken pickle provokes, and DumpError for storages the file does not hold."""
+    """An unpickler that runs no code of the file.
+
+    `load()` raises various exceptions for a broken pickle, and DumpError for storages that the file does not hold.
+    """
 
     def __init__(self, feed: Feed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> None:
-        """`arrays` are the lists of numbers that were cut out of the pickle, by persistent id."""
+        """`arrays` are the lists of numbers that were cut out of the pickle; their index is the persistent id."""
         super().__init__(feed)
         self._storages = storages
         self._arrays = arrays
@@ -64,7 +67,7 @@ class Unpickler(pickle.Unpickler):
 
 
 class StandIn(partial[object]):
-    """A function the file may call in place of the real one."""
+    """A function that the file may call in place of the real one."""
 
     __slots__ = ()
 
@@ -73,12 +76,12 @@ class StandIn(partial[object]):
 
 
 class OrderedDict(dict[Any, Any]):
-    """Handed out as a class, for speed: every tensor names one. BUILD on it fails for want of an instance."""
+    """A replacement that is given as a class, for speed: every tensor names one. BUILD on a class fails."""
 
     __slots__ = ()
 
     def __setstate__(self, state: object) -> None:
-        """The `_metadata` of a module's state_dict is not kept."""
+        """Ignore the `_metadata` of a module's state_dict."""
 
 
 def _default_dict(_factory: object = None, *pairs: Any) -> dict[Any, Any]:
@@ -92,7 +95,7 @@ def _encode(text: str, encoding: str = "") -> bytes:
 
 
 def _bytes(content: object = b"", encoding: str = "") -> bytes:
-    """What bytes and bytearray may be made of: never a number, which would be a size."""
+    """Return bytes from bytes or text; never from a number, which would be a size."""
     if isinstance(content, bytes):
         return content
     if isinstance(content, str):
@@ -107,7 +110,7 @@ def _items(items: object = ()) -> list[Any] | tuple[Any, ...]:
 
 
 def _range(*bounds: int) -> range | Placeholder:
-    """A range whose walk would take far longer than reading its 20 bytes stays a placeholder."""
+    """Return a range; a placeholder if a loop over it would take far longer than reading its 20 bytes."""
     if all(type(bound) is int and abs(bound) < 1 << 62 for bound in bounds):
         values = range(*bounds)
         if len(values) <= _LONGEST_RANGE:
@@ -127,7 +130,7 @@ def _complex(real: float = 0.0, imaginary: float = 0.0) -> complex:
 
 
 def _rebuild_from_type(function: object, _type: object, args: tuple[Any, ...], state: object) -> object:
-    """The tensor in a subclass of Tensor, or in a tensor with attributes."""
+    """Return the tensor within a subclass of Tensor, or within a tensor with attributes."""
     if isinstance(function, StandIn) and function in (_TENSOR_STAND_IN, _TENSOR_V3, _PARAMETER_STAND_IN):
         return function(*args)
     return placeholder("torch.Tensor", function, args, state)

@@ -1,6 +1,6 @@
-"""A .pt file as torch.save writes it, written without torch: numpy arrays become tensors.
+"""A writer of .pt files without torch, in the format of torch.save: numpy arrays become tensors.
 
-The container is a zip of stored entries: `{stem}/data.pkl` and one entry a storage, each aligned to 64 bytes.
+The container is a zip of stored entries: `{stem}/data.pkl` and one entry per storage, each aligned to 64 bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_HOOKS: OrderedDict[str, Any] = OrderedDict()
 
 
 class Bfloat16:
-    """An array to be written as a bfloat16 tensor, which numpy has no dtype for."""
+    """An array to write as a bfloat16 tensor, for which numpy has no dtype."""
 
     def __init__(self, values: npt.ArrayLike) -> None:
         bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
@@ -95,15 +95,15 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
     def tensor(self, array: npt.NDArray[Any], kind: type) -> Any:
-        whole = array.base if isinstance(array.base, np.ndarray) else array
-        if whole.dtype != array.dtype or not whole.flags.c_contiguous:
-            whole = array = np.ascontiguousarray(array)
-        if id(whole) not in self.storages:
-            self.storages[id(whole)] = _Storage(kind, str(len(self.storages)), whole.size), whole
+        base = array.base if isinstance(array.base, np.ndarray) else array
+        if base.dtype != array.dtype or not base.flags.c_contiguous:
+            base = array = np.ascontiguousarray(array)
+        if id(base) not in self.storages:
+            self.storages[id(base)] = _Storage(kind, str(len(self.storages)), base.size), base
         size = array.itemsize
-        offset = 0 if array is whole else (_address(array) - _address(whole)) // size
+        offset = 0 if array is base else (_address(array) - _address(base)) // size
         strides = tuple([stride // size for stride in array.strides])
-        storage, _ = self.storages[id(whole)]
+        storage, _ = self.storages[id(base)]
         return _rebuild_tensor_v2, (storage, offset, array.shape, strides, False, NO_HOOKS)
 
 
@@ -113,10 +113,10 @@ def _address(array: npt.NDArray[Any]) -> int:
 
 
 def _rebuild_tensor_v2(*_: Any) -> None:
-    """Stands for the function of this name in torch._utils."""
+    """A replacement for the function of this name in torch._utils."""
 
 
 def _as_torch(data: bytes) -> bytes:
-    """The pickle with the stand-ins under torch's names; a global is two lines of text, without a length."""
-    here, rebuild = f"c{__name__}\n".encode(), b"_rebuild_tensor_v2\n"
-    return data.replace(here + rebuild, b"ctorch._utils\n" + rebuild).replace(here, b"ctorch\n")
+    """Return the pickle with the replacements under torch's names; a global is two lines of text, without a length."""
+    module, rebuild = f"c{__name__}\n".encode(), b"_rebuild_tensor_v2\n"
+    return data.replace(module + rebuild, b"ctorch._utils\n" + rebuild).replace(module, b"ctorch\n")

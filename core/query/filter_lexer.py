@@ -49,9 +49,9 @@ class Names:
     """
 
     def __init__(self, columns: Iterable[str], labels: Mapping[str, str]) -> None:
-        own = {name.casefold(): name for name in columns}
-        labelled = {label.casefold(): name for label, name in labels.items() if name.casefold() in own}
-        self._columns = labelled | own
+        by_name = {name.casefold(): name for name in columns}
+        labelled = {label.casefold(): name for label, name in labels.items() if name.casefold() in by_name}
+        self._columns = labelled | by_name
         phrases = [re.escape(name).replace(r"\ ", r"\s+") for name in self._columns if not name.isidentifier()]
         longest_first = "|".join(sorted(phrases, key=len, reverse=True))
         label = rf"(?P<label>(?<!\w)(?i:{longest_first})(?!\w))|" if phrases else ""

@@ -22,10 +22,10 @@ def find(texts: Sequence[str], pattern: str) -> list[range]:
     pattern that can't be compiled.
     """
     widths = [0 if text == CONTINUATION_MARK else len(text) for text in texts]
-    whole = "".join("" if text == CONTINUATION_MARK else text for text in texts)
+    joined = "".join("" if text == CONTINUATION_MARK else text for text in texts)
     ends = np.array(list(accumulate(widths)), np.int64)
     hits = []
-    starts, stops = np.array(matches(whole, pattern), np.int64).reshape(-1, 2).T
+    starts, stops = np.array(matches(joined, pattern), np.int64).reshape(-1, 2).T
     firsts, lasts = np.searchsorted(ends, starts, "right"), np.searchsorted(ends, stops) + 1
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         while last < len(texts) and texts[last] == CONTINUATION_MARK:

@@ -1,6 +1,6 @@
-"""Which steps of a run an earlier attempt left behind: a run begun again writes its steps over those of their numbers.
+"""The steps of a run that an earlier attempt left behind: a restarted run overwrites steps with the same numbers.
 
-Only the times of the files tell, so nothing is said where they look like those of a copy.
+Only the times of the files show this, so no step is reported where they look like those of a copy.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepFiles, StepKey
 
-# Training takes longer than this many seconds, and clocks of two nodes differ by less.
+# A train step takes longer than this many seconds, and the clocks of two nodes differ by less.
 CLOCK_TOLERANCE_SECONDS = 10.0
 
 Dated: TypeAlias = "tuple[float, StepKey]"
 
 
 def earlier_steps(steps: Mapping[StepKey, StepFiles]) -> frozenset[StepKey]:
-    """Those beyond the step that was written last, and older than it."""
+    """Return the steps after the one that was written last, if they are older than it."""
     dated = [(files.begun, key) for key, files in steps.items() if files.begun is not None]
-    trained = [one for one in dated if not one[1].evaluation] or dated
+    trained = [(time, key) for time, key in dated if not key.evaluation] or dated
     if not trained:
         return frozenset()
     newest, last = max(trained)
@@ -30,15 +30,15 @@ def earlier_steps(steps: Mapping[StepKey, StepFiles]) -> frozenset[StepKey]:
 
 
 def is_copied(dated: Sequence[Dated], last: StepKey) -> bool:
-    """Whether the times may be those of a copy: by name, newest first or in no order at all.
+    """Whether the times may be those of a copy: in the order of names, newest first, or in no order at all.
 
-    Up to the step written last, each attempt went on where the one before had come to, so the times rise; beyond, those
-    of each earlier attempt do.
+    Up to the step written last, each attempt continued where the one before it ended, so the times rise. After it, the
+    times of each earlier attempt rise.
     """
-    by_time = [key for _, key in sorted(dated, key=lambda one: (one[0], str(one[1])))]
+    by_time = [key for _, key in sorted(dated, key=lambda step: (step[0], str(step[1])))]
     if by_time == sorted(by_time, key=str) != sorted(by_time):
         return True
-    in_order = sorted(dated, key=lambda one: one[1])
+    in_order = sorted(dated, key=lambda step: step[1])
     before = [time for time, key in in_order if key <= last]
     beyond = [time for time, key in in_order if key > last]
     return falls(before) > 0 or 2 * falls(beyond) > max(len(beyond) - 1, 1)

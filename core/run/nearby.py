@@ -1,4 +1,4 @@
-"""What a path that is no run folder may have been meant for: the run that it lies in, or the runs that lie in it."""
+"""Suggestions for a path that is not a run folder: the run that contains it, or the runs in it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.text import listed
 
 RUN_FOLDERS = frozenset(("rollout_data", "train_data"))
-"""What makes a folder a run, seen from outside."""
-MAX_LEVELS_UP = 3  # folders from a path up to the run it lies in: RUN/dashboard/phases/HOUR.jsonl
-MAX_LEVELS_DOWN = 2  # and down to the runs that lie in it
-MOST_FOLDERS = 200  # looked into at most: a file server takes a millisecond for each
+"""A folder with one of these sub-folders is a run."""
+MAX_LEVELS_UP = 3  # folders from a path up to its run: RUN/dashboard/phases/HOUR.jsonl
+MAX_LEVELS_DOWN = 2  # folders from a path down to the runs in it
+MOST_FOLDERS = 200  # folders that are listed at most: a file server takes a millisecond for each
 
 
 def with_suggestion(error: DumpError, root: Path) -> DumpError:
-    """The reason why `root` can't be opened, and what to give in its place where that is known."""
-    found = suggestion(root)
-    return error if found is None else DumpError(error.path, f"{error.problem}; {found}")
+    """Return an error that also names the path to open instead of `root`; the same error where none is known."""
+    hint = suggestion(root)
+    return error if hint is None else DumpError(error.path, f"{error.problem}; {hint}")
 
 
 def suggestion(path: Path) -> str | None:
@@ -30,9 +30,9 @@ def suggestion(path: Path) -> str | None:
 
 
 def _within(path: Path) -> str | None:
-    """Of a file or folder of a run, how that run is opened, at its step where it is of one."""
+    """Return how to open the run of a file or folder, at its step if it belongs to one; None outside of a run."""
     above = path.parents[:MAX_LEVELS_UP] if path.exists() else ()
-    for folder in reversed(above):  # a folder of a run can be opened too, but shows a part of it
+    for folder in reversed(above):  # a sub-folder of a run can be opened too, but shows only a part of it
         try:
             run = Run.open(folder)
         except DumpError:
@@ -40,10 +40,10 @@ def _within(path: Path) -> str | None:
         key = _step_of(run, path)
         if key is not None:
             return (
-                f"to see {key}: dumptui {shlex.quote(str(folder))} --{'eval' if key.evaluation else 'step'} {key.step}"
+                f"to open {key}: dumptui {shlex.quote(str(folder))} --{'eval' if key.evaluation else 'step'} {key.step}"
             )
         if not RUN_FOLDERS.isdisjoint(_names(folder)):
-            return f"to see the run it lies in: dumptui {shlex.quote(str(folder))}"
+            return f"to open its run: dumptui {shlex.quote(str(folder))}"
     return None
 
 
@@ -53,14 +53,14 @@ def _step_of(run: Run, path: Path) -> StepKey | None:
 
 
 def _inside(path: Path) -> str | None:
-    """Of a folder that holds runs, which they are."""
+    """Return which runs are in a folder; None without any."""
     for depth in range(1, MAX_LEVELS_DOWN + 1):
         folders = islice(_folders(path, depth), MOST_FOLDERS)
         runs = [folder for folder in folders if not RUN_FOLDERS.isdisjoint(_names(folder))]
         if len(runs) == 1:
-            return f"it holds a run: dumptui {shlex.quote(str(runs[0]))}"
+            return f"it contains a run: dumptui {shlex.quote(str(runs[0]))}"
         if runs:
-            return f"it holds {len(runs)} runs: give one of {listed([str(run.relative_to(path)) for run in runs])}"
+            return f"it contains {len(runs)} runs: open one of {listed([str(run.relative_to(path)) for run in runs])}"
     return None
 
 

@@ -1,8 +1,8 @@
-"""Folders that are looked at again and again, cheaply: new names are seen at every look, and so is what changed lately.
+"""Folders that are polled cheaply: every poll sees new names and changes of the files that changed recently.
 
-Listing a run of 5,000 steps with the size and time of its 15,000 files takes 0.1 s: every 2 s that is a twentieth of a
-core; a look at it here takes 4 ms. A file that rested for long and is rewritten in place, as by a resumed run, is seen
-when its turn comes: at once in a folder of up to TURN files, in a larger one within files / TURN looks.
+Listing a run of 5,000 steps with the size and time of its 15,000 files takes 0.1 s, a twentieth of a core if done every
+2 s; a poll takes 4 ms. An old file that is rewritten in place, as by a resumed run, is seen in its turn: at once in a
+folder of up to FILES_PER_POLL files, in a larger one after at most files / FILES_PER_POLL polls.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from pathlib import Path
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import Entry, past_stale
 
-RECENT_FILES = 128  # files that changed last, looked at again at each look, 4 µs each
-FILES_PER_POLL = 128  # of the other files, as many at each look
-SETTLED_SECONDS = 10.0  # seconds after which a second change would give a folder another time than the first, anywhere
-LISTING_COST_FACTOR = (
-    1000  # a folder whose time stands still is listed again after this many times what listing it took
-)
+RECENT_FILES = 128  # the files that changed last, checked at each poll, 4 µs each
+FILES_PER_POLL = 128  # files that are checked in turn at each poll
+SETTLED_SECONDS = 10.0  # two changes this far apart give a folder different times on any file system
+LISTING_COST_FACTOR = 1000  # an unchanged folder is listed again after this many times the seconds that listing it took
 
 
 class Folder:
-    """The plain files of a folder by name. Where it can't be listed, `problem` says why and `entries` stay."""
+    """The plain files of a folder by name. If it can't be listed, `problem` says why and `entries` stay."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.monotonic) -> None:
         self.path = path
@@ -34,14 +32,14 @@ class Folder:
         self.problem: DumpError | None = None
         self._now = now
         self._known: dict[str, Entry] = {}
-        self._lately: OrderedDict[str, None] = OrderedDict()  # the one that changed last at the end
+        self._lately: OrderedDict[str, None] = OrderedDict()  # the last one changed last
         self._stamp: tuple[int, int] | None = None
         self._moved_at = 0.0
         self._due = 0.0
         self._turn = 0
 
     def look(self) -> bool:
-        """Whether anything is other than at the look before. Raises nothing."""
+        """Poll the folder; return whether anything changed since the previous poll. Never raises."""
         before = self.problem
         try:
             changed = self._look()
@@ -65,11 +63,11 @@ class Folder:
         return sum(map(self._examine, again)) > 0 or changed
 
     def _list(self) -> bool:
-        """Take in the names, unless the folder tells that they are the same; whether any came or went."""
+        """List the names unless the folder's time is unchanged; return whether any was added or removed."""
         began = self._now()
         try:
-            found = past_stale(lambda: os.stat(self.path))
-            stamp = found.st_ino, found.st_mtime_ns
+            status = past_stale(lambda: os.stat(self.path))
+            stamp = status.st_ino, status.st_mtime_ns
             if stamp != self._stamp:
                 self._stamp, self._moved_at = stamp, began
             elif began < self._due and began - self._moved_at > SETTLED_SECONDS:
@@ -85,22 +83,22 @@ class Folder:
 
     def _next_turn(self) -> Iterator[str]:
         count = len(self.entries)
-        for at in range(self._turn, self._turn + min(FILES_PER_POLL, count)):
-            yield self.entries[at % count].name
+        for index in range(self._turn, self._turn + min(FILES_PER_POLL, count)):
+            yield self.entries[index % count].name
         self._turn = (self._turn + FILES_PER_POLL) % max(count, 1)
 
     def _examine(self, name: str) -> bool:
-        """Whether a file is new, other than it was, or gone."""
+        """Update the entry of a file; return whether it is new, changed or gone."""
         before = self._known.get(name)
         try:
-            found = past_stale(lambda: os.stat(f"{self.path}/{name}"))
+            status = past_stale(lambda: os.stat(f"{self.path}/{name}"))
         except FileNotFoundError:  # or a link to nothing
             self._forget(name)
             return before is not None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             self._forget(name)
             return before is not None
-        entry = Entry(self.path, name, found.st_size, found.st_mtime, found.st_ino)
+        entry = Entry(self.path, name, status.st_size, status.st_mtime, status.st_ino)
         if entry == before:
             return False
         self._known[name] = entry
@@ -116,18 +114,18 @@ class Folder:
 
 
 class Folders:
-    """The folders of a run."""
+    """The polled folders of a run."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._folders: dict[Path, Folder] = {}
 
     def look(self) -> bool:
-        """Whether anything changed in any folder that was asked for."""
+        """Poll all listed folders; return whether anything changed."""
         return sum(folder.look() for folder in self._folders.values()) > 0
 
     def list(self, path: Path) -> list[Entry]:
-        """The files as they were at the last look."""
+        """Return the files of a folder at its last poll."""
         if path not in self._folders:
             self._folders[path] = Folder(path, self._now)
             self._folders[path].look()

@@ -1,4 +1,4 @@
-"""A run folder: which steps there are and which files each has. Nothing is read but the folders."""
+"""A run folder: its steps and their files, by the names in its sub-folders; no file is read."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dumptui.core.run.attempts import CLOCK_TOLERANCE_SECONDS, earlier_steps
 
 T = TypeVar("T")
 
-# One spelling a number, so that 07.pt is no second file of step 7; 18 digits fit an int64.
+# One spelling per number, so that 07.pt is not a second file of step 7; 18 digits fit an int64.
 _NUMBER_PATTERN = "(0|[1-9][0-9]{0,17})"
 _ROLLOUT_NAME = re.compile(rf"(eval_)?{_NUMBER_PATTERN}\.pt")
 _TRAIN_NAME = re.compile(rf"{_NUMBER_PATTERN}_{_NUMBER_PATTERN}\.pt")
 _MIRROR_NAME = re.compile(rf"rollout_(eval_)?{_NUMBER_PATTERN}\.parquet")
 _TRAJECTORY_NAME = re.compile(rf"(eval_)?{_NUMBER_PATTERN}\.jsonl")
 
-# Nothing is renamed into place, so a file that can't be read may be half written: until it is this old, in seconds.
+# The trainer writes files in place, so an unreadable file may be half written until it is this many seconds old.
 YOUNG_SECONDS = 60.0
-# A file server's clock may be ahead of ours, but not by more than the 5 minutes that Kerberos puts up with.
+# A file server's clock may be ahead of ours, but not by more than the 5 minutes that Kerberos allows.
 CLOCK_SKEW_SECONDS = 300.0
 
 
@@ -41,7 +41,7 @@ class StepKey(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A file and what its folder said of it when it was listed; times in seconds since the epoch."""
+    """A file as it was listed, with its time in seconds since the epoch."""
 
     folder: Path
     name: str
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """Made when asked for: half the time of listing 65,000 files would go into their paths."""
+        """The path, made only when needed: for 65,000 files it would double the time of listing."""
         return self.folder / self.name
 
 
@@ -79,15 +79,16 @@ class StepFiles:
 
     @property
     def begun(self) -> float | None:
-        """When the step was written: the rollout file comes first."""
+        """When the first file of the step was written: the rollout file, or the newest file without one."""
         if self.rollout is not None:
             return self.rollout.mtime
         return max((entry.mtime for entry in self.entries()), default=None)
 
     @property
     def outdated(self) -> bool:
-        """Whether a train file is older than the rollout file it is written after: then it is of an earlier attempt,
-        or the files were copied without their times.
+        """Whether a train file is older than the rollout file, which is written first.
+
+        Then an earlier attempt wrote it, or the files were copied without their times.
         """
         oldest = min((entry.mtime for _, entry in self.shards), default=None)
         return self.rollout is not None and oldest is not None and oldest < self.rollout.mtime - CLOCK_TOLERANCE_SECONDS
@@ -95,11 +96,11 @@ class StepFiles:
 
 @dataclass
 class Run:
-    """What one look at a run folder found.
+    """A listing of a run folder.
 
-    `steps` are by number, an eval after the train step of its number. `strays` are files whose names mean nothing
-    here, `leftovers` what earlier attempts of the run moved away, `problems` the sub-folders that can't be listed.
-    `earlier` are the steps that an earlier attempt left beyond where the present one has come to.
+    `steps` are by number, an eval after the train step with the same number. `strays` are unrecognised files,
+    `leftovers` folders that earlier attempts moved away, `problems` the sub-folders that can't be listed. `earlier` are
+    the steps of an earlier attempt that the present one has not reached yet.
     """
 
     root: Path
@@ -111,10 +112,10 @@ class Run:
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], entries: Callable[[Path], list[Entry]] | None = None) -> Run:
-        """List a `--dump-details` folder, or a bare folder of rollout or train files, which are told apart by name.
+        """List a `--dump-details` folder, or a bare folder of rollout or train files, which differ by name.
 
-        `entries` gives the files of a folder, by default as they are now. Raises DumpError when the run is missing, no
-        folder, can't be listed, or nothing is left in it that can.
+        `entries` returns the files of a folder, by default as they are now. Raises DumpError when the run is missing,
+        not a folder, can't be listed, or has no steps in the sub-folders that can.
         """
         run = cls(Path(root))
         names = list_names(run.root)
@@ -137,22 +138,22 @@ class Run:
         return run
 
     def files(self, key: StepKey) -> StepFiles:
-        """Those of a step. Raises DumpError for one that is not there, saying which are."""
+        """Return the files of a step. Raises DumpError for a missing step, which names those that the run has."""
         if key not in self.steps:
             kind = "eval" if key.evaluation else "train"
-            there = [str(one.step) for one in self.steps if one.evaluation == key.evaluation]
-            has = f"the run has {kind} steps {there[0]} to {there[-1]}" if there else f"the run has no {kind} steps"
+            steps = [str(known.step) for known in self.steps if known.evaluation == key.evaluation]
+            has = f"the run has {kind} steps {steps[0]} to {steps[-1]}" if steps else f"the run has no {kind} steps"
             raise DumpError(self.root, f"no {key}: {has}")
         return self.steps[key]
 
     @cached_property
     def newest_first(self) -> list[StepKey]:
-        """Train steps before evals, those of the present attempt first: where to look for one to show."""
+        """The steps in the order in which one to show is chosen: train steps, then evals, the present attempt first."""
         return sorted(self.steps, key=lambda key: (key.evaluation, key in self.earlier, -key.step))
 
     @cached_property
     def ages(self) -> dict[StepKey, int]:
-        """The place of each step in that order: the newer the smaller."""
+        """The position of each step in `newest_first`."""
         return {key: age for age, key in enumerate(self.newest_first)}
 
     @property
@@ -172,11 +173,11 @@ class Run:
         for files in self.steps.values():
             files.shards.sort(key=lambda shard: (shard[0] is not None, shard[0] or 0))
 
-    # Each places one file and answers False when the name means nothing in that folder.
+    # Each adds one file to its step and returns False for a name that is unrecognised in that folder.
 
     def _place_rollout(self, entry: Entry) -> bool:
         if match := _ROLLOUT_NAME.fullmatch(entry.name):
-            self._at(match).rollout = entry
+            self._files_of(match).rollout = entry
         return match is not None
 
     def _place_train(self, entry: Entry) -> bool:
@@ -186,24 +187,24 @@ class Run:
         match = _ROLLOUT_NAME.fullmatch(entry.name)
         if match is None or match[1]:
             return False
-        self._at(match).shards.append((None, entry))
+        self._files_of(match).shards.append((None, entry))
         return True
 
     def _place_mirror(self, entry: Entry) -> bool:
         if match := _MIRROR_NAME.fullmatch(entry.name):
-            self._at(match).mirror = entry
+            self._files_of(match).mirror = entry
         return match is not None
 
     def _place_trajectory(self, entry: Entry) -> bool:
         if match := _TRAJECTORY_NAME.fullmatch(entry.name):
-            self._at(match).trajectory = entry
+            self._files_of(match).trajectory = entry
         return match is not None
 
     def _place_bare(self, entry: Entry) -> bool:
-        """By name alone: N.pt is a rollout file here. Only what looks like a dump counts as a stray."""
+        """Add a file by its name alone: N.pt is a rollout file here. Only unrecognised .pt files count as strays."""
         return self._place_rollout(entry) or self._place_train(entry) or ".pt" not in entry.name
 
-    def _at(self, match: re.Match[str]) -> StepFiles:
+    def _files_of(self, match: re.Match[str]) -> StepFiles:
         return self._files(StepKey(int(match[2]), match[1] is not None))
 
     def _files(self, key: StepKey) -> StepFiles:
@@ -221,7 +222,7 @@ def tokenizer_of(root: Path) -> Path:
 
 
 def list_names(folder: Path) -> set[str]:
-    """Every name in a folder. Raises DumpError when it is missing, no folder or can't be listed."""
+    """Return every name in a folder. Raises DumpError when it is missing, not a folder or can't be listed."""
     try:
         return set(past_stale(lambda: os.listdir(folder)))
     except FileNotFoundError:
@@ -233,32 +234,32 @@ def list_names(folder: Path) -> set[str]:
 
 
 def list_folder(folder: Path) -> list[Entry]:
-    """The plain files of a folder by name, none when it is gone. A file that vanishes meanwhile is left out.
+    """Return the plain files of a folder by name, without those that vanish meanwhile; none if the folder is gone.
 
     Raises DumpError when it can't be listed.
     """
     try:
-        found = past_stale(lambda: list(os.scandir(folder)))
+        listing = past_stale(lambda: list(os.scandir(folder)))
     except FileNotFoundError:
         return []
     except OSError as error:
         raise DumpError(folder, f"can't be listed: {error.strerror or error}") from error
-    entries = (_entry(folder, one) for one in sorted(found, key=lambda one: one.name))
+    entries = (_entry(folder, file) for file in sorted(listing, key=lambda file: file.name))
     return [entry for entry in entries if entry is not None]
 
 
-def _entry(folder: Path, one: os.DirEntry[str]) -> Entry | None:
+def _entry(folder: Path, file: os.DirEntry[str]) -> Entry | None:
     try:
-        if not one.is_file():
+        if not file.is_file():
             return None
-        stat = past_stale(one.stat)
+        stat = past_stale(file.stat)
     except OSError:  # gone between listing and stat
         return None
-    return Entry(folder, one.name, stat.st_size, stat.st_mtime, stat.st_ino)
+    return Entry(folder, file.name, stat.st_size, stat.st_mtime, stat.st_ino)
 
 
 def past_stale(call: Callable[[], T]) -> T:
-    """`call()`, and once more by path when a network file system answers that the file was replaced there (ESTALE)."""
+    """Return `call()`, tried again once when a network file system reports that the file was replaced (ESTALE)."""
     try:
         return call()
     except OSError as error:
@@ -271,9 +272,9 @@ def past_stale(call: Callable[[], T]) -> T:
 
 
 def read_file(path: Path, read: Callable[[Path], T]) -> T:
-    """`read(path)`, and once more when the file was replaced meanwhile.
+    """Return `read(path)`, tried again once when the file was replaced meanwhile.
 
-    Raises its DumpError, or BeingWritten in place of one that tells of the damage a young file may show.
+    Raises its DumpError, or BeingWritten instead if the file is damaged but young.
     """
     before = _stamp(path)
     try:
@@ -288,7 +289,7 @@ def read_file(path: Path, read: Callable[[Path], T]) -> T:
 
 
 def is_young(path: Path, now: float | None = None) -> bool:
-    """Whether a file may still be being written: less than YOUNG seconds old, or from a future no farther than SKEW."""
+    """Whether a file may still be being written: its age is between -CLOCK_SKEW_SECONDS and YOUNG_SECONDS."""
     try:
         age = (time.time() if now is None else now) - path.stat().st_mtime
     except OSError:

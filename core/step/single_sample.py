@@ -20,7 +20,7 @@ from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Rollout, Sample
 from dumptui.core.parallel.shard_group import group_shards
 from dumptui.core.parallel.slicing import SlicingRule, find_slicing_rule
-from dumptui.core.process.forked_call import beside
+from dumptui.core.process.forked_call import start_forked
 from dumptui.core.run.run import StepFiles
 from dumptui.core.step.load import join, read_shards
 from dumptui.core.step.log_probs import confirmed
@@ -38,8 +38,8 @@ def load_single(files: StepFiles, index: int) -> Step | None:
     if files.rollout is None or files.mirror is None or not files.shards:
         return None
     read = partial(read_sample_of, files, index)
-    # polars takes longer to import than the train files to read; a fork would lack the threads that polars has here.
-    mirrored = read if "polars" in sys.modules else beside(read)
+    # polars takes longer to import than the train files to read; but a fork would lack the threads that it has here.
+    mirrored = read if "polars" in sys.modules else start_forked(read)
     shards, broken = read_shards(files, None)
     recorded = not broken and all(shard.cp_size is not None for shard in shards)
     rules = recorded_rules(shards) if recorded else {}

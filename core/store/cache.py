@@ -1,4 +1,4 @@
-"""Summaries kept between starts, outside the run: what was worked out of files that have not changed since."""
+"""A cache of summaries between starts, outside the run: results computed from files that have not changed since."""
 
 from __future__ import annotations
 
@@ -17,53 +17,51 @@ from dumptui.core.store.code_stamp import code_stamp
 from dumptui.core.store.xdg import inside, own_folder, replace_file, xdg_folder
 
 MAX_FILE_BYTES = 64 << 20  # bytes of one file that is read
-MAX_CACHE_BYTES = 256 << 20  # bytes of all that is kept; the longest unused goes first
+MAX_CACHE_BYTES = 256 << 20  # bytes of all files; those unused for longest are deleted first
 
 
 def cache_folder() -> Path | None:
-    """$XDG_CACHE_HOME/dumptui, by default ~/.cache/dumptui."""
+    """Return $XDG_CACHE_HOME/dumptui, by default ~/.cache/dumptui; None for a user without a home."""
     return xdg_folder("XDG_CACHE_HOME", ".cache")
 
 
 def fingerprint(entries: Iterable[Entry], *more: object) -> str:
-    """Changes with the name, size, time or inode of any source, with the code, and with `more` that the summary depends
-    on.
-    """
-    said = "\n".join(f"{e.name} {e.size} {e.mtime} {e.inode}" for e in entries)
+    """Return a text that changes with the name, size, time or inode of any source file, with the code and `more`."""
+    sources = "\n".join(f"{e.name} {e.size} {e.mtime} {e.inode}" for e in entries)
     return hashlib.blake2b(
-        f"{code_stamp()} {more}\n{said}".encode("utf-8", "surrogateescape"), digest_size=16
+        f"{code_stamp()} {more}\n{sources}".encode("utf-8", "surrogateescape"), digest_size=16
     ).hexdigest()
 
 
 class Cache:
-    """JSON documents of one run by name, each with the fingerprint of what it was made from.
+    """Cached JSON documents of one run by name, each with the fingerprint of its source files.
 
-    A folder that can't be written, or lies in the run, keeps nothing and says nothing: a summary that is not kept is
-    worked out again. So is one in a file that is damaged or another's, which its checksum tells. Files are replaced
-    whole by rename, so two dumptui at once at worst lose each other's newest summaries.
+    If its folder can't be written, or is in the run, nothing is cached and nothing is reported: summaries are computed
+    again. So are those in a damaged file, by its checksum. Files are replaced as a whole by rename, so two dumptui at
+    once at worst lose each other's newest summaries.
     """
 
     def __init__(self, root: Path, folder: Path | None) -> None:
-        """`folder` is where all runs are kept, None to keep nothing."""
+        """`folder` holds the caches of all runs; None to cache nothing."""
         name = hashlib.blake2b(os.fsencode(root.resolve()), digest_size=12).hexdigest()
-        if folder is not None and inside(folder, root):  # which is never written into
+        if folder is not None and inside(folder, root):  # dumptui never writes into a run
             folder = None
         self._all = folder
         self._folder = None if folder is None else folder / name
 
     def load(self, name: str) -> dict[str, Any]:
-        """What was kept under `name`; empty when there is nothing that can be read."""
+        """Return the document cached under `name`; empty when there is none that can be read."""
         if self._folder is None:
             return {}
         path = self._folder / f"{name}.json"
         try:
             checksum, _, text = read_bounded(path, MAX_FILE_BYTES).partition(b"\n")
-            kept = json.loads(text) if int(checksum) == zlib.crc32(text) else None
+            document = json.loads(text) if int(checksum) == zlib.crc32(text) else None
         except (OSError, ValueError, RecursionError):
             return {}
         with contextlib.suppress(OSError):
-            os.utime(path)  # used now: trimmed last
-        return kept if isinstance(kept, dict) else {}
+            os.utime(path)  # used now, so trimmed last
+        return document if isinstance(document, dict) else {}
 
     def store(self, name: str, document: dict[str, Any]) -> None:
         if self._all is None or self._folder is None:

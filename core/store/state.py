@@ -1,4 +1,4 @@
-"""What a person chose for a run, kept between starts and outside the run."""
+"""The settings that a user chose for a run, saved between starts and outside the run."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from dumptui.core.ptfile.snapshot import NotAFile, TooLarge, read_bounded
 from dumptui.core.store.xdg import inside, own_folder, replace_file, xdg_folder
 from dumptui.core.text import visible
 
-MAX_FILE_BYTES = 16 << 20  # bytes of a file that is read; what people choose comes to a few KB
+MAX_FILE_BYTES = 16 << 20  # larger files are not read; settings take a few KB
 
 
 def state_folder() -> Path | None:
-    """$XDG_STATE_HOME/dumptui, by default ~/.local/state/dumptui."""
+    """Return $XDG_STATE_HOME/dumptui, by default ~/.local/state/dumptui; None for a user without a home."""
     return xdg_folder("XDG_STATE_HOME", ".local/state")
 
 
 class State:
-    """JSON values by name, in one file a run: `{"run": its path, "chosen": {name: value}}`.
+    """JSON values by name, in one file per run: `{"run": its path, "chosen": {name: value}}`.
 
-    Nothing here raises for a file that can't be read or written: `problem` then says why in one sentence, and what was
-    put lasts as long as this object. The file is replaced whole by rename and read again before, so of two dumptui at
-    once each keeps the names that it puts, and of one name the last value stays. A broken file is set aside, not lost.
+    A file that can't be read or written raises nothing: `problem` says why in one sentence, and new values last as long
+    as this object. The file is read again and replaced as a whole by rename, so two dumptui at once keep each other's
+    names, and the last value of a name stays. A broken file is renamed, not deleted.
     """
 
     def __init__(self, root: Path | None, folder: Path | None) -> None:
-        """`root` is the run, None for what holds for all runs; `folder` is where to keep it, None to keep nothing."""
+        """`root` is the run, None for settings of all runs; `folder` is where to save them, None to save nothing."""
         self.problem: str | None = None
         self._run = "" if root is None else os.fspath(root.resolve())
-        self._unkept: dict[str, Any] = {}
+        self._unsaved: dict[str, Any] = {}
         self._path = None if folder is None else folder / f"{self._name()}.json"
         if root is not None and self._path is not None and inside(self._path, root):
             self._path = None
@@ -47,18 +47,18 @@ class State:
         return hashlib.blake2b(os.fsencode(self._run), digest_size=12).hexdigest() if self._run else "all-runs"
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value last put, also by another dumptui. It comes from a file: check its type before use."""
-        return self._unkept[name] if name in self._unkept else self._load().get(name, default)
+        """Return the last value of a name, also if another dumptui put it. It comes from a file: check its type."""
+        return self._unsaved[name] if name in self._unsaved else self._load().get(name, default)
 
     def put(self, name: str, value: Any) -> None:
-        """Keep a JSON value; None forgets the name."""
-        self._unkept[name] = value
+        """Save a JSON value; None removes the name."""
+        self._unsaved[name] = value
         if self._path is None:
             return
-        chosen = self._load() | self._unkept
+        chosen = self._load() | self._unsaved
         try:
-            self._store({name: one for name, one in chosen.items() if one is not None})
-            self._unkept.clear()
+            self._store({name: choice for name, choice in chosen.items() if choice is not None})
+            self._unsaved.clear()
         except OSError as error:
             self.problem = f"settings not saved: {visible(str(self._path))}: {error.strerror or error}"
 
@@ -84,7 +84,7 @@ class State:
 
 
 def read_choices(path: Path) -> dict[str, Any]:
-    """Raises OSError, or ValueError for what is not such a file."""
+    """Return the values of a settings file. Raises OSError, or ValueError if it is not one."""
     document = json.loads(read_bounded(path, MAX_FILE_BYTES))
     chosen = document.get("chosen") if isinstance(document, dict) else None
     if not isinstance(chosen, dict):

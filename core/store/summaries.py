@@ -1,4 +1,4 @@
-"""The rows of the steps and samples tables, worked out once for files that do not change."""
+"""The rows of the steps and samples tables, computed once for files that do not change."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from dumptui.core.process.workers import Workers
     from dumptui.core.types import Record
 
-# What reads a step brings numpy, and is imported when there is one to read: rows that are known are shown without.
+# Modules that read a step import numpy; they are imported only for a step to read, as cached rows need none.
 
 
-WORTH_WORKERS = 24  # steps: below, forking and pickling cost more than they save
+WORTH_WORKERS = 24  # steps; for fewer, forking and pickling take longer than they save
 _STEPS_TABLE = "steps"
 
 
 class Summaries:
-    """What is known of a run's steps. A row is kept only of a step whose files are all whole."""
+    """The rows of a run's steps. A row is cached only if all files of its step are complete."""
 
     def __init__(self, run: Run, cache: Cache, reward_key: str | None = None) -> None:
         self.run = run
         self.reward_key = reward_key
         self._cache = cache
-        self._kept = cache.load(_STEPS_TABLE)
+        self._cached = cache.load(_STEPS_TABLE)
         self._new = False
         self.staleness = Staleness(self)
 
     def samples(self, key: StepKey) -> list[Record]:
-        """The samples table of a step. Raises DumpError."""
+        """Return the samples table of a step. Raises DumpError."""
         files = self.run.files(key)
         name, stamp = f"samples-{key}", self._stamp(files)
-        kept = self._cache.load(name)
-        if kept.get("stamp") == stamp:
-            rows: list[Record] = kept["rows"]
+        cached = self._cache.load(name)
+        if cached.get("stamp") == stamp:
+            rows: list[Record] = cached["rows"]
             return self.staleness.of_samples(key, rows)
         from dumptui.core.step.load import load
         from dumptui.core.tables import steps
@@ -51,39 +51,39 @@ class Summaries:
         return self.staleness.of_samples(key, rows)
 
     def known(self, key: StepKey) -> Record | None:
-        """A step's row without reading anything of it, and without staleness; None when it has to be worked out."""
-        kept = self._kept.get(str(key))
-        if kept is None or kept["stamp"] != self._stamp(self.run.steps[key]):
+        """Return a step's cached row, without staleness; None when it has to be computed."""
+        cached = self._cached.get(str(key))
+        if cached is None or cached["stamp"] != self._stamp(self.run.steps[key]):
             return None
-        row: Record = kept["row"]
+        row: Record = cached["row"]
         return row
 
     def rows(self, keys: Iterable[StepKey], workers: Workers | None = None) -> Iterator[tuple[StepKey, Record]]:
-        """The rows of steps in the order asked for, without staleness: known ones as they come, others worked out."""
-        wanted = list(keys)
-        known = {key: row for key in wanted if (row := self.known(key)) is not None}
-        unknown = [key for key in wanted if key not in known]
-        worked_out = self._work_out(unknown, workers)
-        for key in wanted:
+        """Yield the rows of steps in the order of `keys`, without staleness, from the cache or computed."""
+        ordered = list(keys)
+        known = {key: row for key in ordered if (row := self.known(key)) is not None}
+        unknown = [key for key in ordered if key not in known]
+        computed = self._work_out(unknown, workers)
+        for key in ordered:
             if key in known:
                 yield key, known[key]
                 continue
-            row, whole = next(worked_out)
-            if whole:
+            row, complete = next(computed)
+            if complete:
                 self.keep(key, row)
             yield key, row
         self.save()
 
     def keep(self, key: StepKey, row: Record) -> None:
-        self._kept[str(key)] = {"stamp": self._stamp(self.run.steps[key]), "row": row}
+        self._cached[str(key)] = {"stamp": self._stamp(self.run.steps[key]), "row": row}
         self._new = True
 
     def save(self) -> None:
-        """Write what is new, and forget what is kept of steps that are gone."""
+        """Write the new rows, without those of steps that are gone."""
         if self._new:
             names = {str(key) for key in self.run.steps}
-            self._kept = {name: kept for name, kept in self._kept.items() if name in names}
-            self._cache.store(_STEPS_TABLE, self._kept)
+            self._cached = {name: cached for name, cached in self._cached.items() if name in names}
+            self._cache.store(_STEPS_TABLE, self._cached)
             self._new = False
 
     def _work_out(self, keys: list[StepKey], workers: Workers | None) -> Iterator[tuple[Record, bool]]:
@@ -98,7 +98,7 @@ class Summaries:
                 for answer in workers.map(work, files):
                     yield answer
                     done += 1
-            except BrokenProcessPool:  # a worker was killed, for its memory perhaps: go on here
+            except BrokenProcessPool:  # a worker was killed, perhaps for its memory: continue in this process
                 pass
         yield from map(work, files[done:])
 

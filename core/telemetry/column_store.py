@@ -52,7 +52,7 @@ class Field:
         return self.dtype in POOLED_TYPES
 
     def array(self, records: Sequence[Record], pool: Pool) -> Array:
-        """Return the field of all records. Raises one of MISFIT if any record doesn't fit."""
+        """Return the field of all records. Raises one of MISFIT_ERRORS if any record doesn't fit."""
         if self.default is REQUIRED_FIELD:
             values = [record[self.name] for record in records]
         else:
@@ -145,7 +145,7 @@ class Schema:
         self.empty = self.columns([])
 
     def columns(self, records: Sequence[Record]) -> Columns:
-        """Return the records as columns. Raises one of MISFIT if any record doesn't fit."""
+        """Return the records as columns. Raises one of MISFIT_ERRORS if any record doesn't fit."""
         unused = Pool()
         arrays = {field.name: field.array(records, self.pools.get(field.name, unused)) for field in self.fields}
         return Columns(arrays, self.pools)
@@ -175,7 +175,7 @@ class Schema:
     def parse(self, lines: bytes) -> Columns | None:
         """Return what `columns` returns for these lines, 6 to 8 times as fast and without the interpreter's lock.
 
-        None when polars refuses the lines, can't be had, or might read them differently: then parse them one by one.
+        None when polars refuses the lines, can't be used, or might read them differently: then parse them one by one.
         """
         if b"\\u" in lines:  # polars turns a lone surrogate into NUL
             return None

@@ -1,6 +1,6 @@
-"""Following a JSON-lines file that others append to, by byte offset.
+"""A reader that follows a growing JSON-lines file by byte offset.
 
-A `Tail` is not locked: one thread at a time may be inside it, which core/live.py sees to for the whole reader.
+A `Tail` is not locked: only one thread at a time may use it, which core/live.py ensures for the whole reader.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dumptui.core.ptfile.snapshot import open_file, skip_hole
 Record = dict[str, Any]
 
 BLOCK_BYTES = 8 << 20
-"""Bytes read a poll: some 95,000 GPU samples, 60 MB as dicts."""
+"""Bytes read per poll: about 95,000 GPU samples, 60 MB as dicts."""
 MAX_LINE_BYTES = 64 << 20
-"""A longer line is left out. Weight checksums come near it, records we show stay under 1 MB."""
+"""Longer lines are skipped. Weight checksums come near this length; the records that are shown stay below 1 MB."""
 MISFIT_ERRORS = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
-"""What making something of a record raises when a field is missing or of another type."""
+"""The exceptions raised by reading a record when a field is missing or of another type."""
 FINGERPRINT_BYTES = 128
-"""Bytes before the offset that must still be there; a record of any stream has its time in that many."""
+"""Bytes before the offset that must be unchanged at the next poll; they include the time of a record of any stream."""
 
 _decode = json.JSONDecoder().raw_decode
 _RECORD_OPENING = re.compile(r'\{\s*"[^"\\]*"\s*:')
 
 
 class Chunk(NamedTuple):
-    """Complete lines that began at byte `start`. `restarted`: forget everything before; `more`: ask again now."""
+    """Complete lines from byte `start` on. `restarted`: drop all earlier lines; `more`: read again now."""
 
     lines: bytes
     start: int = 0
@@ -39,8 +39,7 @@ class Chunk(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """New records, behind byte `start`. `restarted`: the file is another one, drop all earlier records; `more`: poll
-    again now."""
+    """New records after byte `start`. `restarted`: the file was replaced, drop earlier records; `more`: poll now."""
 
     records: list[Record]
     start: int
@@ -49,14 +48,14 @@ class Poll(NamedTuple):
 
 
 class Tail:
-    """The records of a JSON-lines file, each told once.
+    """The records of a JSON-lines file, each returned once.
 
-    A line that is not complete yet waits. A complete one that is no JSON object is counted in `bad`; `first_problem`
-    says where the first was and why. A file that was cut, replaced or rewritten is read again from its start and
-    `restarts` counts that. A missing file holds nothing; one that can't be read now is in `problem` until it can.
-    `pending` is how many bytes wait behind the last complete line.
+    An incomplete last line waits; `pending` is its number of bytes. `bad` counts the complete lines that are not a JSON
+    object; `first_problem` says where the first was and why. A file that was truncated, replaced or rewritten is read
+    again from its start, and `restarts` counts that. A missing file has no records; `problem` is set while a file can't
+    be read.
 
-    With `only`, lines in which it isn't found are passed over unparsed.
+    With `only`, lines without a match are skipped unparsed.
     """
 
     def __init__(self, path: str | os.PathLike[str], only: re.Pattern[bytes] | None = None) -> None:
@@ -82,8 +81,8 @@ class Tail:
         return Poll(self.parse(chunk), chunk.start, chunk.restarted, chunk.more)
 
     def read(self) -> Chunk:
-        """The new complete lines as bytes, of at most BLOCK unless one line is longer. Raises nothing."""
-        # Opened anew each time: no descriptor goes stale, and NFS tells the true size on opening only.
+        """Return the new complete lines, at most BLOCK_BYTES unless one line is longer. Never raises."""
+        # Opened for each read: no descriptor goes stale, and NFS reports the true size only on opening.
         try:
             with open_file(self.path, buffering=0) as file:
                 chunk = self._read(file)
@@ -98,15 +97,15 @@ class Tail:
 
     def parse(self, chunk: Chunk) -> list[Record]:
         records: list[Record] = []
-        at = chunk.start
+        position = chunk.start
         for line in chunk.lines.split(b"\n"):
             if self.only is None or self.only.search(line):
-                self._parse_line(line, at, records)
-            at += len(line) + 1
+                self._parse_line(line, position, records)
+            position += len(line) + 1
         return records
 
     def count_misfit(self, start: int) -> None:
-        """Count a record that is JSON but not what the file should hold; it was read at or after byte `start`."""
+        """Count a JSON record with other fields than the file should have; it was read at or after byte `start`."""
         self.count_bad(f"after byte {start}: a record lacks a field or has it of another type")
 
     def count_bad(self, problem: str) -> None:
@@ -117,7 +116,7 @@ class Tail:
         if self._is_another(file):
             self._begin()
             self.restarts += 1
-            self._restarted = True  # told by the first read that succeeds, not lost to an error below
+            self._restarted = True  # reported by the first read that succeeds, not lost to an error below
         if self._inside_long_line:
             self._skip_hole(file)
         limit = BLOCK_BYTES
@@ -143,7 +142,7 @@ class Tail:
         return Chunk(lines, start + skipped, self._restarted, more)
 
     def _leave_long_line(self, block: bytes) -> tuple[bytes, int]:
-        """The complete lines behind the long one, if it ends in the block, and how many bytes are skipped."""
+        """Return the complete lines after the long one, if it ends in the block, and the number of bytes to skip."""
         first = block.find(b"\n") + 1
         if not first:
             return b"", len(block)
@@ -151,7 +150,7 @@ class Tail:
         return block[first : block.rfind(b"\n") + 1], first
 
     def _skip_hole(self, file: BinaryIO) -> None:
-        """What was never written reads as zeros, none of which ends a line."""
+        """Skip a hole, a part of the file that was never written: it reads as zeros, none of which ends a line."""
         written = skip_hole(file, self._offset)
         if written > self._offset:
             self._before = bytes(min(FINGERPRINT_BYTES, written - self._offset))
@@ -166,14 +165,14 @@ class Tail:
         before, self._identity = self._identity, (stat.st_dev, stat.st_ino)
         if before not in (None, self._identity):
             return True
-        kept = _read_at(file, self._offset - len(self._before), len(self._before))
-        return kept != self._before
+        fingerprint = _read_at(file, self._offset - len(self._before), len(self._before))
+        return fingerprint != self._before
 
-    def _parse_line(self, line: bytes, at: int, records: list[Record]) -> None:
+    def _parse_line(self, line: bytes, start: int, records: list[Record]) -> None:
         try:
             text = line.decode("utf-8", "surrogatepass").strip(" \t\r")
         except UnicodeDecodeError:
-            self.count_bad(f"byte {at}: not UTF-8")
+            self.count_bad(f"byte {start}: not UTF-8")
             records += salvage(line.decode("utf-8", "replace").strip(" \t\r"), self._good_line)
             return
         if not text:
@@ -188,32 +187,32 @@ class Tail:
                 records.append(value)
                 return
             problem = "more than one value" if end < len(text) else "not an object"
-        self.count_bad(f"byte {at}: {problem}")
+        self.count_bad(f"byte {start}: {problem}")
         records += salvage(text, self._good_line)
 
 
 def salvage(line: str, good_line: str = "") -> list[Record]:
-    """The complete objects at the beginning of a malformed line and, behind a torn one, the one at its end.
+    """Return the complete objects at the start of a malformed line and, after an incomplete one, the one at its end.
 
-    Records of one file open alike ('{"ts":'), so with a good line to compare an object from the inside of a torn
+    Records of one file begin with the same key ('{"ts":'). With a good line to compare, an object within an incomplete
     record is not taken for a record.
     """
-    records, at = [], 0
-    while (found := _object_at(line, at)) is not None:
-        record, at = found
+    records, position = [], 0
+    while (parsed := _object_at(line, position)) is not None:
+        record, position = parsed
         records.append(record)
     match = _RECORD_OPENING.match(good_line)
     opening = match[0] if match else "{"
     start = len(line)
-    while (start := line.rfind(opening, at, start)) >= 0:
-        found = _object_at(line, start)
-        if found is not None and found[1] == len(line):
-            return [*records, found[0]]
+    while (start := line.rfind(opening, position, start)) >= 0:
+        parsed = _object_at(line, start)
+        if parsed is not None and parsed[1] == len(line):
+            return [*records, parsed[0]]
     return records
 
 
 def _object_at(line: str, start: int) -> tuple[Record, int] | None:
-    """The object that begins at `start` and where the next could begin."""
+    """Return the object that begins at `start`, and where the next may begin; None if none begins there."""
     try:
         value, end = _decode(line, start)
     except (ValueError, RecursionError):
@@ -224,7 +223,7 @@ def _object_at(line: str, start: int) -> tuple[Record, int] | None:
 
 
 def _read_at(file: BinaryIO, start: int, length: int) -> bytes:
-    """Up to `length` bytes; fewer only at the end of the file, though a raw read may give less at once."""
+    """Return `length` bytes, fewer only at the end of the file: a single raw read may return less."""
     file.seek(start)
     parts = []
     while length and (part := file.read(length)):

@@ -1,4 +1,4 @@
-"""When a sample waited, generated and called tools: its events in the trajectories stream, paired to spans."""
+"""The lifecycle of a sample: when it waited, generated and called tools, by the events of the trajectories stream."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 ATTEMPT, GEN, TOOL = "attempt", "gen", "tool"
 MAX_SPAN_SECONDS = 4 * 3600.0
-"""How long before its step was logged the events of a sample are looked for, as in the dashboard of miles."""
-# Of events at one time: a span of no length begins before it ends, and within the attempt that ends then.
+"""Events of a sample are searched this long before its step was logged, as in the dashboard of miles."""
+# The order of events at the same time: an empty span starts before it ends, and within the attempt that ends then.
 EVENT_ORDER = {f"{ATTEMPT}_end": 2, f"{ATTEMPT}_start": 3}
 
 
 class Span(NamedTuple):
-    """From `t0` to `t1`, in seconds since the epoch; `unknown` says which of them ("start", "end") nobody recorded.
+    """A time from `t0` to `t1`, in seconds since the epoch; `unknown` is "start" or "end" if that is not recorded.
 
-    `kind` is as dumped, without its `_start` or `_end`. `turn` counts from 1, and is -1 for what is of no turn.
+    `kind` is as dumped, without its `_start` or `_end`. `turn` counts from 1, and is -1 outside of turns.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """The spans of a sample by their start. `logged` is when its step was, None where that is not known."""
+    """The spans of a sample by their start. `logged` is when its step was logged, None if unknown."""
 
     spans: tuple[Span, ...]
     logged: float | None = None
@@ -62,32 +62,32 @@ class Lifecycle:
 
     @property
     def inner(self) -> list[Span]:
-        """All but the attempts."""
+        """The spans other than attempts."""
         return [span for span in self.spans if span.kind != ATTEMPT]
 
     def waiting(self) -> float:
-        """Seconds of its attempts, or without one of its whole life, in which nothing else went on."""
-        whole = self.of(ATTEMPT) or [Span(ATTEMPT, -1, self.t0, self.t1)]
-        return covered([*whole, *self.inner]) - covered(self.inner)
+        """Return the seconds of its attempts (of the whole lifecycle without any) outside of all other spans."""
+        attempts = self.of(ATTEMPT) or [Span(ATTEMPT, -1, self.t0, self.t1)]
+        return covered([*attempts, *self.inner]) - covered(self.inner)
 
     def queued(self) -> float:
-        """Seconds from its first attempt's start to the first other thing."""
+        """Return the seconds from the start of the first attempt to the first other span."""
         return max(0.0, min((span.t0 for span in self.inner), default=self.t1) - self.t0)
 
 
 def covered(spans: Iterable[Span]) -> float:
-    """Seconds in which at least one of them goes on."""
+    """Return the seconds that are in at least one span."""
     seconds, end = 0.0, float("-inf")
-    for span in sorted(spans, key=lambda one: one.t0):
+    for span in sorted(spans, key=lambda span: span.t0):
         seconds += max(0.0, span.t1 - max(end, span.t0))
         end = max(end, span.t1)
     return seconds
 
 
 def read_lifecycle(telemetry: Telemetry, key: StepKey, index: int | None) -> Lifecycle | None:
-    """That of the samples of an index at a step; None where no event is dumped, as of an eval.
+    """Return the lifecycle of the samples with an index at a step; None without events, as in an eval.
 
-    Events tell no occurrence: samples that share an index share a life.
+    Events do not name the occurrence: samples that share an index share a lifecycle.
     """
     stream = telemetry.streams["trajectories"]
     if key.evaluation or index is None or index < 0 or not stream.parts:
@@ -95,16 +95,16 @@ def read_lifecycle(telemetry: Telemetry, key: StepKey, index: int | None) -> Lif
     logged = step_logged(telemetry.step_times.items(), key.step)
     since = telemetry.started if telemetry.started is not None and telemetry.started <= (logged or 0.0) else 0.0
     events = [] if logged is None else events_between(stream, index, max(logged - MAX_SPAN_SECONDS, since), logged)
-    if not events:  # the step axis of metrics may be another one, and not all runs log them
+    if not events:  # metrics may have another step axis, or be missing
         events, logged = newest_events(stream, index), None
     spans = paired(events)
     return Lifecycle(tuple(spans), logged) if spans else None
 
 
 def step_logged(times: Sequence[StepTime], step: int) -> float | None:
-    """When a step was logged as trained, else at all; of a step that was run again, the last time."""
-    found = {one.trained: one.ts for one in times if one.step == step}
-    return found.get(True, found.get(False))
+    """Return when a step was last logged as trained, else when it was last logged at all; None if never."""
+    last = {time.trained: time.ts for time in times if time.step == step}
+    return last.get(True, last.get(False))
 
 
 def events_between(stream: Stream, index: int, start: float, stop: float) -> list[Record]:
@@ -117,7 +117,7 @@ def of_sample(part: Columns, index: int) -> Columns:
 
 
 def newest_events(stream: Stream, index: int) -> list[Record]:
-    """From the newest hour that has any, and what there is within LONGEST before them."""
+    """Return the events of an index within MAX_SPAN_SECONDS before its newest one."""
     for part in reversed(stream.parts):
         (columns,) = stream.load([part])
         times = of_sample(columns, index)["ts"]
@@ -131,36 +131,36 @@ def newest_events(stream: Stream, index: int) -> list[Record]:
 
 
 def paired(events: Sequence[Record]) -> list[Span]:
-    """Starts and ends of one kind and turn together. An attempt's end also ends what still generates or calls in it;
-    anything else, such as scoring by a reward model, may end later.
+    """Pair the starts and ends of each kind and turn to spans. An attempt's end also ends its open generation and tool
+    calls; anything else, such as scoring by a reward model, may end later.
 
-    What has no end lasts to where the same begins again, to the end of its attempt or, as the last one, to the last
-    event. What has no start begins where the span before it ends, else at the first event of its attempt. A span of
-    generating as a whole gives way to those of its turns.
+    A span without an end lasts until the next start of its kind and turn, or to the end of its attempt; without either,
+    to the last event. A span without a start begins at the end of the span before it, else at the first event of its
+    attempt. A generation span without a turn is dropped if it overlaps those of turns.
     """
     pairing = Pairing(sorted(events, key=lambda event: (event["ts"], order(event["kind"]))))
     turns = [span for span in pairing.spans if span.kind == GEN and span.turn >= 0]
-    kept = [span for span in pairing.spans if not (span.kind == GEN and span.turn < 0 and overlaps(span, turns))]
-    return sorted(kept, key=lambda span: (span.t0, span.kind != ATTEMPT, span.t1))
+    spans = [span for span in pairing.spans if not (span.kind == GEN and span.turn < 0 and overlaps(span, turns))]
+    return sorted(spans, key=lambda span: (span.t0, span.kind != ATTEMPT, span.t1))
 
 
 def order(kind: str) -> int:
     return EVENT_ORDER.get(kind, int(kind.endswith("_end")))
 
 
-def overlaps(span: Span, others: Iterable[Span]) -> bool:
-    return any(one.t0 < span.t1 and span.t0 < one.t1 for one in others)
+def overlaps(span: Span, turns: Iterable[Span]) -> bool:
+    return any(turn.t0 < span.t1 and span.t0 < turn.t1 for turn in turns)
 
 
 class Pairing:
-    """Takes events by time; `spans` are what they make."""
+    """The pairing of events, which are given by time, to `spans`."""
 
     def __init__(self, events: Sequence[Record]) -> None:
         self.spans: list[Span] = []
         self._open: dict[tuple[str, int], Record] = {}
-        self._over: dict[tuple[str, int], Record] = {}  # the end of the attempt in which something open began
+        self._over: dict[tuple[str, int], Record] = {}  # the end of the attempt in which an open span began
         self._first: float | None = None  # event of the attempt
-        self._ended: list[float] = []  # the spans of the attempt, when, in order
+        self._ended: list[float] = []  # the end times of the attempt's spans, sorted
         for event in events:
             self._take(event)
         for start in list(self._open.values()):
@@ -196,22 +196,22 @@ class Pairing:
             self._end_attempt(event)
 
     def _end_attempt(self, event: Record) -> None:
-        for (kind, turn), left in list(self._open.items()):
-            if left["ts"] < event["ts"]:
+        for (kind, turn), start in list(self._open.items()):
+            if start["ts"] < event["ts"]:
                 if kind in (GEN, TOOL):
-                    self._close(left, {"ts": event["ts"]})
+                    self._close(start, {"ts": event["ts"]})
                 else:
                     self._over[kind, turn] = event
         self._first, self._ended = None, []
 
     def _unrecorded(self, kind: str, end: float) -> float:
-        """Where what ends now has begun: where the last thing before it ended, an attempt with its first event."""
+        """Return the start of a span that ends now: the end of the one before it, or the first event for an attempt."""
         first = end if self._first is None else self._first
         before = bisect_left(self._ended, end)
         return max(first, self._ended[before - 1]) if before and kind != ATTEMPT else first
 
     def _lose(self, start: Record, until: Record) -> None:
-        """Close what nobody said the end of: with its attempt if that has ended, at the latest at `until`."""
+        """Close a span without a recorded end: with its attempt if that has ended, else at `until`."""
         key = (start["kind"].rpartition("_")[0], start["turn"])
         self._close(start, {"ts": self._over.get(key, until)["ts"]}, "end")
 
@@ -227,6 +227,6 @@ class Pairing:
 
 
 def span_of(kind: str, start: Record, end: Record, unknown: str = "") -> Span:
-    """What its end says goes before what its start says."""
+    """Return a span; version and detail of its end take precedence over those of its start."""
     version, detail = (end.get(name) or start[name] for name in ("weight_version", "detail"))
     return Span(kind, start["turn"], start["ts"], end["ts"], version, detail, unknown)

@@ -1,4 +1,4 @@
-"""Single files of a run's telemetry: logs, read when asked for, documents, and what a glance at a file tells."""
+"""Single files of a run's telemetry: logs that are read when needed, documents, and the times near a file's ends."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dumptui.core.errors import DumpError
 from dumptui.core.ptfile.snapshot import open_file, read_bounded
 from dumptui.core.telemetry.jsonl_tail import MISFIT_ERRORS, Chunk, Record, Tail
 
-MAX_TIME = 253_402_300_799.0  # the end of the year 9999: a later time can't be said
+MAX_TIME = 253_402_300_799.0  # the end of the year 9999: a later time has no date
 T = TypeVar("T")
 Signature = tuple[int, int, int]
 
 MAX_DOCUMENT_BYTES = 64 << 20
-"""Bytes of a document that is read: one of all arguments and lanes of a large run has 100 KB."""
+"""Longer documents are not read; all arguments and lanes of a large run take 100 KB."""
 EDGE_BYTES = (16 << 10, 1 << 20)
-"""Bytes looked at, at each end of a file, for its first and last times; the second if the first holds no record."""
+"""Bytes read at each end of a file for its first and last times; the second number if the first has no record."""
 
 
 class Glance:
-    """What is known of a file without parsing it: whether it changed, and the times near its ends."""
+    """A file that is not parsed: whether it changed, and the times near its ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class Glance:
         self._ends_of: Signature | None = None
 
     def changed(self) -> bool:
-        """Since the last time this was asked."""
+        """Whether the file changed since the last call."""
         before, self._seen = self._seen, signature(self.path)
         return before != self._seen
 
@@ -45,9 +45,9 @@ class Glance:
 
 
 class Log(Generic[T]):
-    """A single file, small enough to be held in full; read when first asked for.
+    """A file whose items are all kept in memory; it is read when they are first needed.
 
-    `read` makes an item of a record, None of one that is none of these, and raises one of MISFIT.
+    `read` returns the item of a record, None for a record of another kind, and raises one of MISFIT_ERRORS.
     """
 
     def __init__(self, path: Path, read: Callable[[Record], T | None], only: re.Pattern[bytes] | None = None) -> None:
@@ -64,7 +64,7 @@ class Log(Generic[T]):
         return self._items
 
     def poll(self) -> bool:
-        """Take in what was appended; whether anything changed. A file not asked for yet is only looked at."""
+        """Read what was appended; return whether anything changed. An unread file is not read, only compared."""
         if self._items is None:
             return self.glance.changed()
         changed, more = False, True
@@ -88,7 +88,7 @@ class Log(Generic[T]):
 
 
 class Document:
-    """A small JSON file that is rewritten as a whole, perhaps while we look: then the last good one holds."""
+    """A small JSON file that is rewritten as a whole; while it is being written, the last good `value` stays."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,7 +98,7 @@ class Document:
         self.poll()
 
     def poll(self) -> bool:
-        """Read it again if it changed or couldn't be read; whether there is anything new."""
+        """Read the file again if it changed or couldn't be read; return whether there is a new value."""
         before, self._signature = self._signature, signature(self.path)
         if self._signature is None or (before == self._signature and self.problem is None):
             return False
@@ -123,7 +123,7 @@ def signature(path: Path) -> Signature | None:
 
 
 def end_times(path: Path) -> Iterator[float]:
-    """The times of the complete records near both ends of a file; the -1 of an open phase is none."""
+    """Yield the times of the complete records near both ends of a file, without the -1 of an open phase."""
     try:
         with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -139,8 +139,8 @@ def _times_at_an_end(file: BinaryIO, size: int, from_end: bool) -> list[float]:
         start = max(size - length, 0) if from_end else 0
         file.seek(start)
         block = file.read(length)
-        whole = block[block.find(b"\n") + 1 if start else 0 : block.rfind(b"\n") + 1]
-        times = [time for record in Tail("").parse(Chunk(whole)) for time in _times(record)]
+        lines = block[block.find(b"\n") + 1 if start else 0 : block.rfind(b"\n") + 1]
+        times = [time for record in Tail("").parse(Chunk(lines)) for time in _times(record)]
         if times or length >= size:
             break
     return times
@@ -154,5 +154,5 @@ def _times(record: Record) -> Iterator[float]:
 
 
 def time_of(value: object) -> float | None:
-    """Seconds since the epoch, if it is a time that a clock can say."""
+    """Return seconds since the epoch as a float; None if it is not a number or after the year 9999."""
     return float(value) if isinstance(value, (int, float)) and abs(value) <= MAX_TIME else None

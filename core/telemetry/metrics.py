@@ -72,11 +72,11 @@ class History:
                 yield {"key": name, "step_key": step_key, "step": step, "ts": ts, "value": metrics[name]}
 
     def check(self, key: str) -> None:
-        """Raises DumpError for a metric that was never logged, naming those that look like it."""
-        there = self.keys()
-        if key not in there:
-            like = get_close_matches(key, there, cutoff=0.5) or there[:3]
-            known = f"there are {len(there)}, such as {', '.join(like)}" if like else "none is logged"
+        """Check that a metric was logged. Raises DumpError, which names metrics of similar names."""
+        keys = self.keys()
+        if key not in keys:
+            like = get_close_matches(key, keys, cutoff=0.5) or keys[:3]
+            known = f"there are {len(keys)}, such as {', '.join(like)}" if like else "none is logged"
             raise DumpError("--key", f"no metric {key}: {known}")
 
     def _find_events(self, logs: dict[Path, Log[Metrics]]) -> bool:

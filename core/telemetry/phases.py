@@ -73,7 +73,7 @@ class Topology(NamedTuple):
 
 
 def topology(record: Record) -> Topology:
-    """Return the topology of a record. Raises one of MISFIT for any other record."""
+    """Return the topology of a record. Raises one of MISFIT_ERRORS for any other record."""
     return Topology(float(record["ts"]), tuple(_engine(engine) for engine in record["engines"]))
 
 
@@ -83,7 +83,7 @@ def _engine(record: Record) -> Engine:
 
 
 class Window(NamedTuple):
-    """An open time interval: a phase that only touches an end is outside."""
+    """An open time interval: a phase that only touches one of its ends is outside."""
 
     start: float = -np.inf
     stop: float = np.inf
@@ -111,7 +111,7 @@ def lanes(
     window: Window = ALL_TIME,
     initialize: bool = True,
 ) -> list[Interval]:
-    """Return the phases (of FIELDS) in a window, ordered by lane and start.
+    """Return the phases (of PHASE_FIELDS) in a window, ordered by lane and start.
 
     With `initialize`, each lane also gets a phase of that name from the attempt's start to its first phase; `phases`
     must then hold all phases since the attempt's start.

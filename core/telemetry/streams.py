@@ -1,4 +1,4 @@
-"""Telemetry streams in hourly files, which are parsed when asked for and dropped again when memory is short."""
+"""Telemetry streams in hourly files, which are parsed when needed and dropped when they take too much memory."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dumptui.core.telemetry.logs import Glance
 
 HOUR_SECONDS = 3600.0
 MEMORY_BYTES = 256 << 20
-"""Bytes of parsed hours kept; an hour of 64 GPUs at 1 Hz is 6.5 MB, of 8 engines 8 MB."""
+"""Bytes of parsed hours in memory; an hour of 64 GPUs at 1 Hz is 6.5 MB, of 8 engines 8 MB."""
 WORTH_POLARS = 256 << 10
-"""Bytes from which polars pays for its import and set-up; less is parsed by json."""
+"""From this many bytes on, polars saves more time than its import and set-up take; less is parsed by json."""
 _HOUR_NAME = re.compile(r"\d{8}_\d{2}")
 
 
@@ -51,11 +51,11 @@ class Part:
         return self.columns is not None and (self.glance.changed() or self.tail.problem is not None)
 
     def drop(self) -> None:
-        """Forget the records, not what was wrong with them."""
+        """Forget the records, but not their problems."""
         self.columns = None
 
     def poll(self) -> bool:
-        """Take in what was appended; whether anything changed. A file not parsed yet is only looked at."""
+        """Read what was appended; return whether anything changed. An unparsed file is not parsed, only compared."""
         if self.columns is None:
             return self.glance.changed()
         changed, more = False, True
@@ -79,7 +79,7 @@ class Part:
 
 
 class Memory:
-    """Which parts are parsed, the longest unused ones dropped when they take more than `limit` bytes together."""
+    """The parsed parts; those unused for longest are dropped when all take more than `limit` bytes."""
 
     def __init__(self, limit: int = MEMORY_BYTES) -> None:
         self.limit = limit
@@ -97,7 +97,7 @@ class Memory:
         return columns
 
     def trim(self) -> None:
-        """The one used last stays, whatever its size."""
+        """Drop parts until the limit holds; the part used last stays, whatever its size."""
         over = self.nbytes - self.limit
         while over > 0 and len(self._parts) > 1:
             _, part = self._parts.popitem(last=False)
@@ -118,7 +118,7 @@ class Stream:
         self.poll()
 
     def poll(self) -> bool:
-        """Look for new hours, take in what was appended to parsed ones; whether anything changed."""
+        """Find new hours and read what was appended to parsed ones; return whether anything changed."""
         changed = self._list()
         for part in self.parts:
             if part is self.parts[-1] or part.may_have_grown():
@@ -127,7 +127,7 @@ class Stream:
         return changed
 
     def between(self, start: float | None, stop: float | None) -> list[Part]:
-        """The parts that may have times of the window."""
+        """Return the parts that may have times in the window."""
         return [
             part
             for part in self.parts
@@ -136,30 +136,30 @@ class Stream:
         ]
 
     def load(self, parts: list[Part]) -> Iterator[Columns]:
-        """Of each part in turn, so that a caller who needs little of each never holds them all."""
+        """Yield the columns of one part at a time, so that a caller who needs little of each never holds them all."""
         return map(self._memory.load, parts)
 
     def ends(self) -> list[float]:
-        """The times near the beginning of the first and the end of the last file that have any."""
+        """Return the times near the beginning of the first file with any, and near the end of the last."""
         first: list[float] = next((ends for part in self.parts if (ends := part.glance.ends())), [])
         last: list[float] = next((ends for part in reversed(self.parts) if (ends := part.glance.ends())), [])
         return first + last
 
     def _list(self) -> bool:
         try:
-            found = self._files()
+            files = self._files()
         except OSError as error:
             self.problem = DumpError(self.folder, f"can't be listed: {error.strerror or error}")
             return False
         self.problem = None
-        if [part.path for part in self.parts] == [path for path, _ in found]:
+        if [part.path for part in self.parts] == [path for path, _ in files]:
             return False
         before, known = self.parts, {part.path: part for part in self.parts}
-        self.parts = [known.get(path) or Part(path, hour, self.schema) for path, hour in found]
+        self.parts = [known.get(path) or Part(path, hour, self.schema) for path, hour in files]
         return self.parts != before
 
     def _files(self) -> list[tuple[Path, float | None]]:
-        """Oldest first; the flat file is from before there were hours."""
+        """Return the files, oldest first; the flat file of old runs is older than all hours."""
         try:
             names = sorted(os.listdir(self.folder))
         except (FileNotFoundError, NotADirectoryError):
@@ -171,7 +171,7 @@ class Stream:
 
 @cache
 def hour_of(name: str) -> float | None:
-    """The start of the UTC hour a file is named for; None for any other name."""
+    """Return the start of the UTC hour in a file name; None for any other name."""
     stem, _, suffix = name.partition(".")
     if suffix != "jsonl" or not _HOUR_NAME.fullmatch(stem):
         return None

@@ -1,6 +1,6 @@
-"""What a run wrote about itself while it ran: logged metrics, phases, GPU and engine samples, sample lifecycles.
+"""The telemetry of a run: logged metrics, phases, GPU and engine samples, sample lifecycles.
 
-A `Telemetry` is not locked: one thread at a time may be inside it, which core/live.py sees to for the whole reader.
+A `Telemetry` is not locked: only one thread at a time may use it, which core/live.py ensures for the whole reader.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ STREAM_FIELDS: dict[str, tuple[Field, ...]] = {
 }
 _MOST_DIGITS = 9  # of the number of a GPU
 LONGEST_PHASE = 4 * HOUR_SECONDS
-"""A phase lies in the file of its end's hour, while open in that of its start's: how far from a window to look."""
+"""A phase is in the file of the hour in which it ended (if open, began): files this far from a window are searched."""
 
 
 class Buffered(NamedTuple):
@@ -70,7 +70,7 @@ class Buffered(NamedTuple):
 
 
 class LaneInfo(NamedTuple):
-    """What a lane was used for over the whole run: training ranks, addresses of engines, train and rollout."""
+    """The uses of a lane over the whole run: training ranks, engine addresses, and the roles "train" and "rollout"."""
 
     node: str
     gpu: int
@@ -80,7 +80,7 @@ class LaneInfo(NamedTuple):
 
 
 class GpuUtil(NamedTuple):
-    """The samples of one GPU by time: percent, MiB, watts."""
+    """The samples of a GPU by time, in percent, MiB and watts."""
 
     ts: Array
     util: Array
@@ -89,7 +89,7 @@ class GpuUtil(NamedTuple):
 
 
 class EngineSeries(NamedTuple):
-    """The samples of one metric of one engine, or of one of its dp ranks, by time."""
+    """The samples of a metric of an engine, or of one of its dp ranks, by time."""
 
     addr: str
     labels: dict[str, str]
@@ -98,9 +98,9 @@ class EngineSeries(NamedTuple):
 
 
 class Telemetry:
-    """The `dashboard/` folder of a run and, for one without, the metrics in `events/`. Either may be missing.
+    """The `dashboard/` folder of a run or, without one, the metrics in `events/`. Both may be missing.
 
-    What can't be read is left out and told by `problems`. Records read stay as they were until `poll`.
+    Unreadable parts are skipped and reported by `problems`. Records do not change until `poll`.
     """
 
     def __init__(self, run_root: str | os.PathLike[str], memory: int = MEMORY_BYTES) -> None:
@@ -118,7 +118,7 @@ class Telemetry:
         self._catalog = Document(folder / "lane_catalog.json")
 
     def poll(self) -> set[str]:
-        """Take in what was appended and replaced; the names of the streams and documents that changed."""
+        """Read what was appended or replaced; return the names of the streams and documents that changed."""
         sources: dict[str, Stream | History | Log[Any] | Document] = {
             **self.streams,
             "metrics": self.metrics,
@@ -133,25 +133,25 @@ class Telemetry:
     # Lanes -----------------------------------------------------------------------------------------------------
 
     def lanes(self, start: float | None = None, stop: float | None = None) -> list[Interval]:
-        """The phases on each lane that touch the window, by lane and start; see `phases.lanes`.
+        """Return the phases on each lane that overlap the window, by lane and start; see `phases.lanes`.
 
-        Near a window's edges, phases of more than 4 h may be missing, but not one that still runs.
+        Near the window's edges, ended phases of more than 4 h may be missing.
         """
         window = Window(-np.inf if start is None else start, np.inf if stop is None else stop)
         since = window.start - LONGEST_PHASE
         written, newest, topologies = self._phases(since, window), self.newest(), self._topologies.items()
         if newest is None:
             return []
-        silent = any(not engine.lanes for one in topologies for engine in one.engines)
-        known = {Lane(one.node, one.gpu) for one in self.lane_index()} if silent else set()
+        silent = any(not engine.lanes for placement in topologies for engine in placement.engines)
+        known = {Lane(lane.node, lane.gpu) for lane in self.lane_index()} if silent else set()
         initialize = self.started is not None and self.started >= since
         return phases.lanes(written, topologies, known, Attempt(self.started, newest), window, initialize)
 
     def lane_rows(self, start: float | None = None, stop: float | None = None) -> Iterator[Record]:
-        return (one._asdict() for one in self.lanes(start, stop))
+        return (interval._asdict() for interval in self.lanes(start, stop))
 
     def lane_index(self) -> list[LaneInfo]:
-        """Every lane and what it was used for: by the catalogue or, without one, by all that was written."""
+        """Return every lane and its uses, from the catalogue or, without one, from all streams."""
         lanes = self._catalog.value.get("lanes")
         if not isinstance(lanes, dict) or not lanes:
             return self._scanned_lanes()
@@ -164,8 +164,8 @@ class Telemetry:
     def _phases(self, since: float, window: Window) -> Columns:
         stream = self.streams["phases"]
         parts = stream.between(since, window.stop + LONGEST_PHASE)
-        # A run that hangs writes no more phases: the one it hangs in is in the last file, however old.
-        before = [one for one in stream.parts if one.hour is not None and one.hour + HOUR_SECONDS <= since]
+        # A run that hangs writes no more phases: the phase in which it hangs is in the last file, however old.
+        before = [part for part in stream.parts if part.hour is not None and part.hour + HOUR_SECONDS <= since]
         return stream.schema.concat(stream.load([*before[-1:], *parts]))
 
     def _scanned_lanes(self) -> list[LaneInfo]:
@@ -177,8 +177,8 @@ class Telemetry:
                 use = uses[Lane(row["node"], gpu)]
                 use.roles.add("train")
                 use.ranks.update([row["rank"]] if row["rank"] >= 0 else [])
-        for one in self.topologies():
-            for engine in one.engines:
+        for placement in self.topologies():
+            for engine in placement.engines:
                 for lane in engine.lanes:
                     uses[lane].roles.add("rollout")
                     uses[lane].engines.add(engine.addr)
@@ -193,9 +193,10 @@ class Telemetry:
     # Samples ---------------------------------------------------------------------------------------------------
 
     def table(self, stream: str, start: float | None = None, stop: float | None = None) -> Columns:
-        """The records of a stream but phases with `ts` in the window, both ends included, in the order written."""
-        one = self.streams[stream]
-        return one.schema.concat(part.within(start, stop) for part in one.load(one.between(start, stop)))
+        """Return the records with `ts` in the window, both ends included, in the order written; not for phases."""
+        source = self.streams[stream]
+        parts = source.load(source.between(start, stop))
+        return source.schema.concat(part.within(start, stop) for part in parts)
 
     def gpu_util(self, start: float | None = None, stop: float | None = None) -> dict[Lane, GpuUtil]:
         table = self.table("gpu_util", start, stop)
@@ -205,17 +206,17 @@ class Telemetry:
         }
 
     def engine_metrics(self) -> list[str]:
-        """The names seen in the newest two hours, and any parsed before."""
-        one = self.streams["engine_series"]
-        for _ in one.load(one.parts[-2:]):
+        """Return the metric names of the newest two hours, and of any other parsed hour."""
+        stream = self.streams["engine_series"]
+        for _ in stream.load(stream.parts[-2:]):
             pass
-        return sorted(one.schema.pools["metric"].members)
+        return sorted(stream.schema.pools["metric"].members)
 
     def engine_series(self, metric: str, start: float | None = None, stop: float | None = None) -> list[EngineSeries]:
-        one = self.streams["engine_series"]
-        codes = one.schema.pools["metric"]
-        parts = (part.within(start, stop) for part in one.load(one.between(start, stop)))
-        table = one.schema.concat(part.where(part["metric"] == codes.get(metric, -1)) for part in parts)
+        stream = self.streams["engine_series"]
+        codes = stream.schema.pools["metric"]
+        parts = (part.within(start, stop) for part in stream.load(stream.between(start, stop)))
+        table = stream.schema.concat(part.where(part["metric"] == codes.get(metric, -1)) for part in parts)
         return [
             EngineSeries(addr, dict(labels), part["ts"], part["value"])
             for (addr, labels), part in table.groups("addr", "labels")
@@ -228,7 +229,7 @@ class Telemetry:
 
     @property
     def meta(self) -> Record:
-        """`run_name`, `start_ts` and `args` of the attempt started last; empty when there is no telemetry."""
+        """`run_name`, `start_ts` and `args` of the attempt started last; empty without telemetry."""
         return self._meta.value
 
     @property
@@ -236,7 +237,7 @@ class Telemetry:
         return time_of(self.meta.get("start_ts"))
 
     def time_range(self) -> tuple[float, float] | None:
-        """From the first to the last time in dashboard/, by what stands at the ends of its files."""
+        """Return the first and the last time in dashboard/, from the ends of its files; None without any."""
         ends = [time for stream in self.streams.values() for time in stream.ends()]
         logs: list[Log[Any]] = [self.metrics.log, self._topologies, self._buffer]
         ends += [time for log in logs for time in log.glance.ends()]
@@ -247,15 +248,15 @@ class Telemetry:
         return span[1] if span else None
 
     def problems(self, *, everything: bool = False) -> list[tuple[Path, str]]:
-        """What is wrong with the files read so far, a sentence each; with `everything` all are read first."""
+        """Return the problems of the files read so far, as path and sentence; with `everything`, all are read first."""
         if everything:
             self._read_all()
         tails = [part.tail for stream in self.streams.values() for part in stream.parts]
         tails += [log.tail for log in self._single_files()]
-        found = [(tail.path, sentence) for tail in tails for sentence in sentences(tail)]
-        found += self._strange()
+        problems = [(tail.path, sentence) for tail in tails for sentence in sentences(tail)]
+        problems += self._strange()
         failed = [*(stream.problem for stream in self.streams.values()), self._meta.problem, self._catalog.problem]
-        return sorted(found + [(Path(error.path), error.problem) for error in failed if error])
+        return sorted(problems + [(Path(error.path), error.problem) for error in failed if error])
 
     def _strange(self) -> Iterator[tuple[Path, str]]:
         """Documents that hold something else than they should."""

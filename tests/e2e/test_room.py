@@ -97,7 +97,7 @@ def test_a_small_pickle_that_asks_for_too_much_is_to_blame_itself(run: Path, tmp
     os.utime(write_pt(copy / "rollout_data" / "3.pt", program(Raw(b"Nr\xff\xff\xff\xff"))), (0, 0))
     done = printed(copy, "--print", "health", before=with_space(1600))
     assert (done.returncode, done.stderr) == (1, "")
-    assert "claims more memory than its size allows" in done.stdout
+    assert "asks for more memory than its size allows" in done.stdout
 
 
 def test_a_screen_that_can_not_be_had_is_one_sentence(run: Path) -> None:

@@ -19,6 +19,7 @@ RIDDLES = re.compile(
             *(r"\ba (dp )?(shard|row|file|rank|position) (a|and)\b", "above the mean", r"\bleft out\b", "not kept"),
             *("not generating", "after its end", r"\bforeign\b", "hands it on", r"\banew\b", "another way"),
             *("stands for nothing", "line of keys", "order round", r"\btold\b", "fulfil", r"\bmembers?\b", "is a lot"),
+            *(r"\bis cut\b", "stands? as", "for want of", "may be had", r"\bvalues? a token\b", "not readable"),
             *(r"(?<!there )\bis no (?!longer)", r"\bare no \w+s\b", "Focus Next"),
         ]
     ),

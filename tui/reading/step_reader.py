@@ -89,6 +89,6 @@ class StepReader:
         except (Abandoned, DumpError):
             raise
         except MemoryError as error:  # which says nothing about the step
-            raise NotHere(str(key), "too little memory may be had") from error
+            raise NotHere(str(key), "too little memory is allowed") from error
         except Exception as error:
             raise DumpError(str(key), f"can't be shown: {unexpected(error)}") from error

@@ -14,7 +14,7 @@ from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.parquet_columns import Index, read_index, read_lists
 from dumptui.core.formats.sample import Sample, read_sample
-from dumptui.core.process.isolated_reader import apart
+from dumptui.core.process.isolated_reader import read_isolated
 from dumptui.core.ptfile.tensor import most_values
 
 # A row group: reading one of its rows costs as much as reading all of them.
@@ -35,14 +35,14 @@ def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
         raise DumpError(path, f"has no row {beyond[0]}: it holds {len(index)} samples")
     if sum(index[row].total_length or 0 for row in set(selected)) > _MOST_PACKED * most_values(path.stat().st_size):
         raise DumpError(path, "is damaged: it claims more tokens than it can hold")
-    lists = apart(read_lists, path, list(_ranges(selected)))
+    lists = read_isolated(read_lists, path, list(_ranges(selected)))
     occurrences = _occurrences(index)
     return [_sample(path, row, occurrences[row], index[row], lists[row]) for row in selected]
 
 
 def mirror_index(path: Path) -> list[Index]:
     """Return the index and lengths of each sample, in the order of the rollout file. Raises DumpError."""
-    return apart(read_index, path)
+    return read_isolated(read_index, path)
 
 
 def _ranges(rows: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dumptui.core.errors import DumpError, NotHere
 from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
 from dumptui.core.formats.sample import Sample
-from dumptui.core.process.isolated_reader import apart
+from dumptui.core.process.isolated_reader import read_isolated
 from tests.support.writer import Json, sample, write_step
 
 SAMPLES = 41
@@ -155,14 +155,14 @@ def end(path: Path) -> None:
 
 def test_a_file_that_ends_the_process_costs_itself_only(mirror: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DumpError, match="is damaged: the process that read it had to end"):
-        apart(end, mirror)
+        read_isolated(end, mirror)
     assert len(read_mirror(mirror)) == SAMPLES
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_process_that_is_killed_does_not_blame_the_file(mirror: Path) -> None:
     with pytest.raises(NotHere, match="SIGKILL"):
-        apart(kill, mirror)
+        read_isolated(kill, mirror)
 
 
 def kill(path: Path) -> None:
