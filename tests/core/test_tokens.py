@@ -11,25 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
 
 from dumptui.core.errors import DumpError
 from dumptui.core.token_list import TokenList
-from dumptui.core.vocabulary import CONTINUATION_MARK, Vocabulary, byte_characters
+from dumptui.core.vocabulary import CONTINUATION_MARK, Vocabulary
+from tests.support.tokenizer_files import byte_level
 
-LETTERS = {byte: letter for letter, byte in byte_characters().items()}
 EMOJI, WORD = "🙂".encode(), "好".encode()
-
-
-def byte_level(extra: list[bytes] | None = None) -> Tokenizer:
-    """Every byte is a token of its number; `extra` pieces come after, then two special tokens."""
-    vocabulary = {LETTERS[byte]: byte for byte in range(256)}
-    vocabulary |= {"".join(LETTERS[byte] for byte in piece): 256 + at for at, piece in enumerate(extra or [])}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(["<|im_end|>", "<think>"])
-    return tokenizer
 
 
 def load(folder: Path, tokenizer: Tokenizer) -> Vocabulary:

@@ -10,8 +10,8 @@ import pytest
 from tests.support.reading import read as read_step
 from tests.support.reading import step_row
 from tests.support.screen import run, until_shown
+from tests.support.session import column, opened
 from tests.support.writer import Layout, sample, write_step
-from tests.tui.app.test_app import column, opened
 
 
 def dump(path: Path) -> Path:

@@ -20,8 +20,8 @@ from dumptui.core.step.step import Step
 from dumptui.core.tables import steps, tokens
 from dumptui.core.types import Record
 from dumptui.tui.cli.main import main
-from tests.core.run.test_run import FOREIGN, once, stale_handle
 from tests.support.against_truth import states, wrong_values
+from tests.support.file_faults import FOREIGN, once, stale_handle
 from tests.support.writer import Layout, Truth, sample, write_slime_v2, write_step
 
 MIRRORED = "the rollout file is {}: read from its parquet mirror, without rewards, status and text"

@@ -14,8 +14,8 @@ from dumptui.core.run.run import StepKey
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.session.keymap import as_written, is_key, keys_file, normal, read_keymap
 from dumptui.tui.widgets.key_bar import KeyLine
+from tests.support.kept_session import opened_with_state
 from tests.support.screen import lines, press, run, text, until_shown
-from tests.tui.app.test_desk import opened
 
 
 def write(content: str | bytes) -> Path:
@@ -100,7 +100,7 @@ def footer(app: DumpTui) -> str:
 
 async def test_remapped_keys_do_it_old_ones_don_t_and_the_line_of_keys_says_so(demo: Path) -> None:
     write("table.down = J\napp.help = f1\nrollout.sort = o\n")
-    async with opened(demo, key=StepKey(2)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(2)) as (app, pilot):
         assert "o Sort" in footer(app) and footer(app).endswith("f1 Keys")
         await press(pilot, "j")
         await until_shown(pilot, "< step 2 >")
@@ -112,7 +112,7 @@ async def test_remapped_keys_do_it_old_ones_don_t_and_the_line_of_keys_says_so(d
 
 async def test_a_swap_is_no_clash(demo: Path) -> None:
     write("app.next-step = <\napp.previous-step = >\n")
-    async with opened(demo, key=StepKey(2)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(2)) as (app, pilot):
         assert "is both" not in text(app)
         await press(pilot, "<")
         await until_shown(pilot, "step 3, 4 of 4")
@@ -129,13 +129,13 @@ async def test_a_swap_is_no_clash(demo: Path) -> None:
 )
 async def test_a_clash_is_told(demo: Path, line: str, told: str) -> None:
     write(line)
-    async with opened(demo, size=(160, 30)) as (_, pilot):
+    async with opened_with_state(demo, size=(160, 30)) as (_, pilot):
         await until_shown(pilot, told)
 
 
 async def test_in_a_clash_the_first_has_the_key(demo: Path) -> None:
     write("rollout.sort = m\n")
-    async with opened(demo) as (_, pilot):
+    async with opened_with_state(demo) as (_, pilot):
         await press(pilot, "m")
         await until_shown(pilot, "sort the samples by")
 
@@ -143,20 +143,20 @@ async def test_in_a_clash_the_first_has_the_key(demo: Path) -> None:
 @pytest.mark.parametrize("pane", ["tokens", "rollout", "health", "batch"])
 async def test_keys_of_two_panes_or_of_a_pane_and_a_table_it_has_not_are_no_clash(demo: Path, pane: str) -> None:
     write("tokens.worst = enter\nhealth.again = s\n")
-    async with opened(demo, pane=pane) as (app, _):
+    async with opened_with_state(demo, pane=pane) as (app, _):
         assert "is both" not in text(app)
 
 
 async def test_a_hostile_file_reaches_the_screen_as_text(demo: Path) -> None:
     write("[/red]\x1b]0;owned\x07\u202e = x\n" * 9)
-    async with opened(demo, size=(160, 40)) as (app, pilot):
+    async with opened_with_state(demo, size=(160, 40)) as (app, pilot):
         await until_shown(pilot, "[/red]")
         assert "\x1b" not in text(app) and "\u202e" not in text(app)
         assert app.query_one(KeyLine).entries()
 
 
 async def test_lists_are_gone_through_by_the_keys_of_vim(demo: Path) -> None:
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "y", "G")
         options = app.screen.query("OptionList").first()
         last = options.option_count - 1  # type: ignore[attr-defined]

@@ -17,9 +17,9 @@ import pytest
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
 from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepKey, is_young, list_folder, read_file
 from dumptui.core.step.load import load
+from tests.support.file_faults import FOREIGN, once, stale_handle
 from tests.support.writer import Layout, sample, write_step
 
-FOREIGN = ["latest.pt", "0.pt.tmp", "notes.txt", "5_bak.pt", ".nfs0001", "0 (copy).pt", "eval_x.pt", "07.pt", "٣.pt"]
 FOREIGN += ["3.tmp.pt", "notes.pt"]
 
 
@@ -215,22 +215,6 @@ def test_a_file_that_vanishes_while_its_folder_is_listed(tmp_path: Path, monkeyp
 
 def test_a_folder_that_vanished_is_empty(tmp_path: Path) -> None:
     assert list_folder(tmp_path / "gone") == []
-
-
-def once(error: OSError, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The real thing cannot be made: `call` that fails the first time, as on a file that a server has replaced."""
-    errors = [error]
-
-    def failing(*args: Any, **kwargs: Any) -> Any:
-        if errors:
-            raise errors.pop()
-        return call(*args, **kwargs)
-
-    return failing
-
-
-def stale_handle() -> OSError:
-    return OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
 # Case 35: getlogbook/logbook#243 and tox-dev/filelock#669

@@ -18,8 +18,8 @@ from dumptui.core.step.grouping import mates
 from dumptui.core.tables.group_members import mean_passes, ranked
 from tests.support.reading import elsewhere, groups, read, samples, step_row
 from tests.support.screen import press, until_shown
+from tests.support.session import go, opened
 from tests.support.writer import sample, write_step
-from tests.tui.app.test_app import go, opened
 
 Json = dict[str, Any]
 

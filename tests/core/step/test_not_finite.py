@@ -18,8 +18,8 @@ from dumptui.core.step.field_survey import survey
 from dumptui.tui.presentation.headline import headline
 from tests.support.reading import groups, read, samples, step_row
 from tests.support.screen import run, text, until_shown
+from tests.support.session import choose, column, go, opened, under_cursor
 from tests.support.writer import sample, write_step
-from tests.tui.app.test_app import choose, column, go, opened, under_cursor
 
 NAN, INF = math.nan, math.inf
 ENGINE = [-1.0, -1.0, -1.0, -1.0]

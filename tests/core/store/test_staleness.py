@@ -19,8 +19,8 @@ from dumptui.core.store.summaries import Summaries
 from dumptui.core.weight_counter import NOT_RECORDED, Versions, WeightCounter
 from tests.support.reading import read, samples
 from tests.support.screen import run, until
+from tests.support.session import opened
 from tests.support.writer import sample, write_step
-from tests.tui.app.test_app import opened
 
 MORE = "more steps will tell"
 

@@ -18,10 +18,10 @@ from dumptui.core.telemetry.lifecycle import Lifecycle, Span, paired, read_lifec
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.text import visible
 from dumptui.tui.presentation.timeline import Lane
-from tests.core.telemetry.test_telemetry import HOURS, MIDNIGHT, append, document, logged
 from tests.support.screen import run, text, until_shown
+from tests.support.session import go, opened
+from tests.support.streams import HOURS, MIDNIGHT, append, document, logged
 from tests.support.writer import sample, write_step
-from tests.tui.app.test_app import go, opened
 
 Event = dict[str, Any]
 TWO_TURNS = [

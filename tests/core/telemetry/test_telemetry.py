@@ -22,10 +22,9 @@ from dumptui.core.telemetry.jsonl_tail import Record
 from dumptui.core.telemetry.metrics import History
 from dumptui.core.telemetry.phases import Lane
 from dumptui.core.telemetry.telemetry import STREAM_FIELDS, Telemetry
+from tests.support.streams import HOURS, MIDNIGHT, append, document, logged
 
-MIDNIGHT = 1767225600.0
 """2026-01-01 00:00 UTC."""
-HOURS = ["20251231_22", "20251231_23", "20260101_00", "20260101_01"]
 LAST_HOUR = MIDNIGHT - 3600
 
 
@@ -45,26 +44,6 @@ def phase(name: str, t0: float, t1: float, rank: int = 0) -> Record:
 def event(ts: float, kind: str = "gen_start") -> Record:
     end = {"turn": -1, "weight_version": "", "detail": ""}
     return {"ts": ts, "kind": kind, "sample_index": 7, "group_index": 1, **end}
-
-
-def logged(ts: float, step: int | None, step_key: str | None = "rollout/step", **metrics: Any) -> Record:
-    named = {name.replace("_", "/", 1): value for name, value in metrics.items()}
-    return {"ts": ts, "step_key": step_key, "step": step, "metrics": named}
-
-
-def append(root: Path, name: str, *records: Record) -> Path:
-    path = root / "dashboard" / f"{name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.writelines(json.dumps(record, separators=(",", ":")) + "\n" for record in records)
-    return path
-
-
-def document(root: Path, name: str, value: Any) -> Path:
-    path = root / "dashboard" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value))
-    return path
 
 
 def parsed(telemetry: Telemetry, stream: str) -> list[str]:

@@ -5,41 +5,29 @@ from __future__ import annotations
 import csv
 import json
 import shlex
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
-from textual.widgets import OptionList
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.session.location import Location
 from dumptui.tui.terminal.clipboard import copyable
 from dumptui.tui.widgets.table.table import Table
+from tests.support.kept_session import opened_with_state, pick
 from tests.support.screen import lines, press, run, text, until, until_shown
 from tests.support.writer import sample, write_step
 
-Session: TypeAlias = tuple[DumpTui, Pilot[None]]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=4,
 )
-
-
-@asynccontextmanager
-async def opened(root: Path, *, size: tuple[int, int] = (120, 30), **where: Any) -> AsyncIterator[Session]:
-    app = DumpTui(Run.open(root), state=State.of(root), **where)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await until(pilot, lambda: not app.wait.waiting)
-        yield app, pilot
 
 
 async def leave(pilot: Pilot[None]) -> None:
@@ -50,14 +38,6 @@ def footer(app: DumpTui) -> str:
     return lines(app)[-1]
 
 
-async def pick(pilot: Pilot[None], label: str) -> None:
-    """Choose the entry of the open dialog that begins so."""
-    choices = pilot.app.screen.query_one(OptionList)
-    labels = [str(choices.get_option_at_index(at).prompt) for at in range(choices.option_count)]
-    choices.highlighted = next(at for at, prompt in enumerate(labels) if prompt.startswith(label))
-    await press(pilot, "enter")
-
-
 def printed(root: Path, *words: str) -> str:
     return run("--no-cache", root, "--print", *words).stdout
 
@@ -66,7 +46,7 @@ def printed(root: Path, *words: str) -> str:
 
 
 async def test_a_cell_a_row_and_a_text_are_copied(demo: Path) -> None:
-    async with opened(demo, key=StepKey(2)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(2)) as (app, pilot):
         await press(pilot, "y")
         await pick(pilot, "the row")
         await until_shown(pilot, "copied the row")
@@ -92,7 +72,7 @@ async def test_what_is_too_long_for_a_terminal_goes_to_a_file(tmp_path: Path, mo
     write_step(tmp_path / "run", 0, [sample(0, response=long)])
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    async with opened(tmp_path / "run") as (app, pilot):
+    async with opened_with_state(tmp_path / "run") as (app, pilot):
         await press(pilot, "enter", "y")
         await pick(pilot, "the response")
         await until_shown(pilot, "too long for the clipboard: written to")
@@ -126,7 +106,7 @@ async def test_what_is_exported_is_what_the_command_line_prints(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str], words: list[str], name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with opened(demo, key=StepKey(2)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(2)) as (app, pilot):
         await until(pilot, lambda: len(app.rollout.rows) == len(app.steps.run.steps))
         for key in keys:
             await press(pilot, key)
@@ -160,7 +140,7 @@ async def test_a_file_is_named_whatever_the_length_of_its_path(
     folder = tmp_path / ("a-long-name" * 20) / ("of-a-folder" * 20)
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
-    async with opened(demo, key=StepKey(2), size=(60, 20)) as (_, pilot):
+    async with opened_with_state(demo, key=StepKey(2), size=(60, 20)) as (_, pilot):
         for name in ("dumptui-steps.csv", "dumptui-steps-2.csv"):
             await press(pilot, "e")
             await pick(pilot, "CSV")
@@ -171,7 +151,7 @@ async def test_the_order_on_screen_is_the_order_of_the_file(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with opened(demo, key=StepKey(2)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(2)) as (app, pilot):
         await press(pilot, "enter", "s")
         await pick(pilot, "len")
         await press(pilot, "e")
@@ -188,7 +168,7 @@ async def test_a_difference_and_both_texts_are_copied(tmp_path: Path) -> None:
     made = [sample(0, response="a b c", tokens=[1, 2, 3, 10, 11, 12], **ids)]
     made.append(sample(1, response="a [x] c", tokens=[1, 2, 3, 10, 99, 12], **ids))
     write_step(tmp_path, 0, made)
-    async with opened(tmp_path) as (app, pilot):
+    async with opened_with_state(tmp_path) as (app, pilot):
         await press(pilot, "enter", "d", "enter")
         await until_shown(pilot, "first differ at token 4")
         await press(pilot, "y")
@@ -211,7 +191,7 @@ async def test_a_difference_and_both_texts_are_copied(tmp_path: Path) -> None:
 
 async def test_a_section_a_value_and_all_facts_are_copied_from_where_they_stand(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(3, status="odd", label="\x1b[2J", metadata={"source": "hotpot"})])
-    async with opened(tmp_path, size=(120, 40)) as (app, pilot):
+    async with opened_with_state(tmp_path, size=(120, 40)) as (app, pilot):
         await press(pilot, "i")
         await until_shown(pilot, "all dumped fields", "y Copy", "e Export", "? Keys")
         await press(pilot, "home", "y")
@@ -232,7 +212,7 @@ async def test_a_section_a_value_and_all_facts_are_copied_from_where_they_stand(
 
 async def test_a_sample_without_an_index_is_named_too(tmp_path: Path) -> None:
     write_step(tmp_path / "run", 0, [sample(None, seed=at, response=f"the {at}") for at in range(2)], train=False)
-    async with opened(tmp_path / "run") as (app, pilot):
+    async with opened_with_state(tmp_path / "run") as (app, pilot):
         await press(pilot, "enter", "j", "i")
         await until_shown(pilot, "sample ?.1: all dumped")
         await press(pilot, ":", "y")
@@ -248,7 +228,7 @@ async def test_a_sample_without_an_index_is_named_too(tmp_path: Path) -> None:
 
 async def test_while_nothing_is_there_nothing_is_copied(tmp_path: Path) -> None:
     write_step(tmp_path / "run", 0, [])
-    async with opened(tmp_path / "run", pane="tokens") as (app, pilot):
+    async with opened_with_state(tmp_path / "run", pane="tokens") as (app, pilot):
         for key in ("y", "e", ":"):
             app.clear_notifications()
             await press(pilot, key)
@@ -279,24 +259,24 @@ def test_anything_else_is_no_place_or_one_without_what_is_wrong(value: object) -
 
 
 async def test_the_last_visit_is_offered_again_and_not_in_the_way(demo: Path) -> None:
-    async with opened(demo, key=StepKey(1), sample=(33, 0)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(1), sample=(33, 0)) as (app, pilot):
         await until_shown(pilot, "sample 33 ·")
         assert "back to" not in text(app)
         await press(pilot, "]")
         token = app.tokens.token
         await leave(pilot)
     offer = f"` back to step 1, sample 33, token {token} (tokens)"
-    async with opened(demo, size=(80, 24)) as (app, pilot):
+    async with opened_with_state(demo, size=(80, 24)) as (app, pilot):
         assert footer(app).strip().startswith(offer) and footer(app).endswith("? Keys")
         await leave(pilot)  # at once: that was no visit
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         assert offer in footer(app)
         await press(pilot, "`")
         await until_shown(pilot, "sample 33 ·", f"#{token} ")
         assert app.tokens.token == token
         await press(pilot, "1")
         assert "back to" not in footer(app)
-    async with opened(demo, key=StepKey(0)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(0)) as (app, pilot):
         assert "back to" not in text(app)  # a place was asked for; the key still goes there
         await press(pilot, "`")
         await until_shown(pilot, "sample 33 ·", f"#{token} ")
@@ -304,11 +284,11 @@ async def test_the_last_visit_is_offered_again_and_not_in_the_way(demo: Path) ->
 
 async def test_a_visit_to_what_is_gone_says_so(demo: Path) -> None:
     State.of(demo).put("visit", Location(StepKey(77), "tokens", (1, 0)).to_json())
-    async with opened(demo) as (_, pilot):
+    async with opened_with_state(demo) as (_, pilot):
         await press(pilot, "`")
         await until_shown(pilot, "this run has no step 77", "step 3, 4 of 4")
     State.of(demo).put("visit", Location(StepKey(1), "gone", (777, 0)).to_json())
-    async with opened(demo) as (_, pilot):
+    async with opened_with_state(demo) as (_, pilot):
         await press(pilot, "`")
         await until_shown(pilot, "no sample 777 in step 1", "< step 1 >")
 
@@ -316,7 +296,7 @@ async def test_a_visit_to_what_is_gone_says_so(demo: Path) -> None:
 @pytest.mark.parametrize("kept", [None, [], "x", {"step": "1"}], ids=repr)
 async def test_without_a_visit_nothing_is_offered(demo: Path, kept: object) -> None:
     State.of(demo).put("visit", kept)
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         assert "back to" not in text(app)
         await press(pilot, "`")
         await until_shown(pilot, "there was no earlier session")

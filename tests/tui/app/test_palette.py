@@ -11,8 +11,8 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.screens.bookmarks import set_bookmark
 from dumptui.tui.session.location import Location
+from tests.support.kept_session import opened_with_state
 from tests.support.screen import press, text, until, until_shown
-from tests.tui.app.test_desk import opened
 
 
 async def find(pilot: Pilot[None], query: str, *shown: str) -> None:
@@ -34,14 +34,14 @@ async def find(pilot: Pilot[None], query: str, *shown: str) -> None:
 )
 async def test_an_entry_does_what_it_says(demo: Path, query: str, label: str, then: str) -> None:
     set_bookmark(State.of(demo), Location(StepKey(2), "batch"), "why so low [/]\x1b")
-    async with opened(demo) as (_, pilot):
+    async with opened_with_state(demo) as (_, pilot):
         await find(pilot, query, label)
         await press(pilot, "enter")
         await until_shown(pilot, then)
 
 
 async def test_every_key_that_does_something_here_has_an_entry(demo: Path) -> None:
-    async with opened(demo, sample=(96, 0), key=StepKey(3), size=(120, 60)) as (app, pilot):
+    async with opened_with_state(demo, sample=(96, 0), key=StepKey(3), size=(120, 60)) as (app, pilot):
         await until_shown(pilot, "lp_diff against position")
         labels = {one.binding.description for one in app.screen.active_bindings.values() if not one.binding.system}
         assert {"Worst token", "Copy", "Export", "Next token", "Previous step", "Last session"} <= labels
@@ -53,7 +53,7 @@ async def test_every_key_that_does_something_here_has_an_entry(demo: Path) -> No
 
 
 async def test_a_second_click_beside_it_is_late(demo: Path) -> None:
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         for _ in range(2):
             await press(pilot, "ctrl+p")
             await until(pilot, lambda: len(app.screen_stack) == 2)

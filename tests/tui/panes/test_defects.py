@@ -20,7 +20,7 @@ from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.screens.help import HelpScreen
 from dumptui.tui.widgets.plot.scatter import Scatter
 from tests.support.screen import press, tab, text, until, until_shown
-from tests.tui.app.test_app import opened
+from tests.support.session import opened
 
 SAID = ("LookupError: ␛[/red] lost at ", "dumptui 0.1.0: please report it")
 SIZE = (200, 40)

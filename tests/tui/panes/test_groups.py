@@ -17,8 +17,8 @@ from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.widgets.reward_strip import BAR_CHARACTERS, reward_strip
 from tests.support.reading import groups, read, samples
 from tests.support.screen import press, tab, text, until, until_shown
+from tests.support.session import choose, go, opened, under_cursor
 from tests.support.writer import sample, write_step
-from tests.tui.app.test_app import choose, go, opened, under_cursor
 
 NAN = math.nan
 TAB = tab("groups")

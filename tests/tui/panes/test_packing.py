@@ -19,8 +19,8 @@ from dumptui.tui.widgets.plot.histogram import axis, bars
 from dumptui.tui.widgets.table.table import Table
 from tests.support.reading import read, samples
 from tests.support.screen import text, until, until_shown
+from tests.support.session import choose, go, opened, under_cursor
 from tests.support.writer import Layout, sample, write_slime_v2, write_step
-from tests.tui.app.test_app import choose, go, opened, under_cursor
 
 MADE = [sample(at, prompt_len=4, response_len=length) for at, length in enumerate([6, 16, 26, 36])]  # 10 to 40 tokens
 

@@ -21,8 +21,8 @@ from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.diff.hunks import Row, hunks, lay_out, wrap
 from tests.support.reading import read
 from tests.support.screen import lines, press, tab, text, until, until_shown
+from tests.support.session import choose, go, opened
 from tests.support.writer import sample, write_step
-from tests.tui.app.test_app import choose, go, opened
 
 TAB = tab("groups")
 few_symbols = st.lists(st.integers(0, 4), max_size=60)

@@ -12,8 +12,8 @@ from dumptui.tui.presentation.step_line import stat_line
 from dumptui.tui.widgets.plot.scatter import Kind, Point, Scatter
 from tests.support.reading import groups, read, step_row
 from tests.support.screen import lines, press, text, until, until_shown
+from tests.support.session import click, go, opened, under_cursor
 from tests.support.writer import sample, write_step
-from tests.tui.app.test_app import click, go, opened, under_cursor
 
 KINDS = [Kind("truncated", "x", "second"), Kind("others", "•", "first")]
 POINTS = [Point(7, 10, 0.0, 1), Point(3, 10, 1.0, 1), Point(5, 50, 0.5, 0), Point(4, 90, 0.0, 1)]

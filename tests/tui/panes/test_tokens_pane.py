@@ -18,8 +18,8 @@ from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.view import SampleView
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.tokens.navigation import WorstTokenCursor
-from tests.core.test_tokens import byte_level
 from tests.support.screen import lines, press, text, until, until_shown
+from tests.support.tokenizer_files import byte_level
 from tests.support.writer import Layout, sample, write_step
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -16,8 +16,8 @@ from dumptui.tui.screens.run_search import HitsScreen
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
 from tests.support.screen import Terminal, foreign, press, until, until_shown
+from tests.support.session import NARROW, TINY, choose, column, go, opened, under_cursor
 from tests.support.writer import sample, write_step
-from tests.tui.app.test_app import NARROW, TINY, choose, column, go, opened, under_cursor
 
 WIDE = (120, 24)
 

@@ -18,8 +18,8 @@ from dumptui.tui.reading.step_reader import StepReader
 from dumptui.tui.reading.summary_scan import Scan
 from tests.support.reading import groups, read, samples, step_row
 from tests.support.screen import run, until_shown
+from tests.support.session import go, opened
 from tests.support.writer import Layout, sample, write_step
-from tests.tui.app.test_app import go, opened
 
 RUN_KEY = [1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0]  # what the run took
 OTHER = [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]

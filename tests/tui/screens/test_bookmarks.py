@@ -11,8 +11,8 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.screens.bookmarks import STATE_KEY, Bookmark, bookmarks, note_of, set_bookmark
 from dumptui.tui.session.location import Location
+from tests.support.kept_session import opened_with_state
 from tests.support.screen import press, text, until, until_shown
-from tests.tui.app.test_desk import opened
 
 HOSTILE = "[/red]\x1b]0;owned\x07\u202e\x9b31m"
 
@@ -37,12 +37,12 @@ def test_what_is_no_bookmark_is_left_out(tmp_path: Path, kept: object) -> None:
 
 
 async def test_a_place_is_marked_found_again_and_forgotten(demo: Path) -> None:
-    async with opened(demo, key=StepKey(1), sample=(33, 0)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(1), sample=(33, 0)) as (app, pilot):
         await until_shown(pilot, "sample 33 ·")
         await press(pilot, "]", "B", *"why so low", "enter")
         token = app.tokens.token
         await until_shown(pilot, f"bookmarked step 1, sample 33, token {token} (tokens)")
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "'")
         await until_shown(pilot, f"step 1, sample 33, token {token} (tokens)", "why so low")
         await press(pilot, "G", "enter")
@@ -60,7 +60,7 @@ async def test_a_place_is_marked_found_again_and_forgotten(demo: Path) -> None:
 
 async def test_the_last_visit_is_the_first_of_them_and_not_deleted(demo: Path) -> None:
     State.of(demo).put("visit", Location(StepKey(1), "batch").to_json())
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "'", "d")
         await until_shown(pilot, "step 1 (batch)", "last position in the previous session")
         await press(pilot, "enter")
@@ -70,7 +70,7 @@ async def test_the_last_visit_is_the_first_of_them_and_not_deleted(demo: Path) -
 
 async def test_hostile_notes_and_places_stand_in_visibly(demo: Path) -> None:
     set_bookmark(State.of(demo), Location(StepKey(3), HOSTILE, (1, 0)), HOSTILE)
-    async with opened(demo, size=(160, 30)) as (app, pilot):
+    async with opened_with_state(demo, size=(160, 30)) as (app, pilot):
         await press(pilot, "'")
         await until_shown(pilot, "[/red]␛]0;owned␇‹202e›‹009b›31m")
         assert "\u202e" not in text(app) and "\x1b" not in text(app)
@@ -84,7 +84,7 @@ async def test_where_nothing_can_be_kept_that_is_said_and_the_mark_lasts_as_long
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    async with opened(demo) as (_, pilot):
+    async with opened_with_state(demo) as (_, pilot):
         await press(pilot, "B", *"note", "enter")
         await until_shown(pilot, "settings not saved")
         await press(pilot, "'")

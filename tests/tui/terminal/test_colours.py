@@ -15,9 +15,9 @@ from textual.widgets import OptionList
 from dumptui.core.run.run import Run, StepKey
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.widgets.table.table import Table
+from tests.support.colours import brightness
 from tests.support.everywhere import everywhere
 from tests.support.screen import strips
-from tests.tui.widgets.test_scales import brightness
 
 # The 16 colours of xterm; most terminals have lighter dark ones.
 XTERM = [(0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0), (0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229)]

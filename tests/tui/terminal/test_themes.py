@@ -14,14 +14,14 @@ from dumptui.tui.app.app import DumpTui
 from dumptui.tui.session.hue_choice import HUES_KEY, kept_hues
 from dumptui.tui.terminal.themes import OWN_COLOURS, THEME_KEY, begin_with_theme
 from dumptui.tui.widgets.heatmap.hues import DEFAULT_PAIR
+from tests.support.kept_session import opened_with_state, pick
 from tests.support.screen import Terminal, press, strips, until, until_shown
-from tests.tui.app.test_desk import opened, pick
 
 BASIC = re.compile(rb"\x1b\[((?:[0-9]+;)*[0-9]*)m")
 
 
 async def test_a_chosen_theme_is_there_at_the_next_start_of_any_run(demo: Path, tmp_path: Path) -> None:
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "ctrl+p", *"theme")
         await until_shown(pilot, "Change the current theme")
         await press(pilot, "enter")
@@ -41,7 +41,7 @@ async def test_other_hues_are_there_at_once_said_in_words_and_kept_for_every_run
         pieces = [(segment.text.strip(), segment.style or Style()) for strip in strips(app)[:4] for segment in strip]
         return [style.bgcolor.name for text, style in pieces if text in ("−", "+") and style.bgcolor is not None]
 
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "3")
         await until_shown(pilot, "lp_diff against position")
         before = legend()
@@ -55,7 +55,7 @@ async def test_other_hues_are_there_at_once_said_in_words_and_kept_for_every_run
         await press(pilot, "3")
         await until(pilot, lambda: len(legend()) == 2 and legend() != before)
         own = legend()
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "3")
         await until_shown(pilot, "lp_diff against position")
         await until(pilot, lambda: legend() == own)
@@ -118,7 +118,7 @@ async def test_without_colour_the_cursor_the_pane_and_large_values_are_told(
     """By a letter or an attribute: `>` before a row, reverse on a token, bold for + and underline for -."""
     if colours == "none":
         monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(demo, key=StepKey(2)) as (app, pilot):
+    async with opened_with_state(demo, key=StepKey(2)) as (app, pilot):
         if colours != "none":
             app.theme = colours
         await press(pilot, "enter", "j")
@@ -141,7 +141,7 @@ async def test_without_colour_the_chosen_entry_of_a_list_is_told(
     """Its background differs from that of the others by more than a hue."""
     if colours == "none":
         monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(demo) as (app, pilot):
+    async with opened_with_state(demo) as (app, pilot):
         if colours != "none":
             app.theme = colours
         await press(pilot, "y", "j")

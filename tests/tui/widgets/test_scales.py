@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.color import Color as RichColor
 from rich.style import Style
 from textual.color import Color, Lab, rgb_to_lab
 
 from dumptui.tui.presentation.shading import Range, is_diverging, shades, span_text
 from dumptui.tui.widgets.heatmap import hues
 from dumptui.tui.widgets.heatmap.styles import shade_styles
+from tests.support.colours import brightness
 
 NAN, INF = math.nan, math.inf
 
@@ -92,12 +92,6 @@ def test_text_is_read_on_every_shade(pair: str, base: str) -> None:
             assert style.color is not None and style.bgcolor is not None
             lightness = sorted(brightness(one) for one in (style.color, style.bgcolor))
             assert (lightness[1] + 0.05) / (lightness[0] + 0.05) > 3.5
-
-
-def brightness(colour: RichColor) -> float:
-    """The relative luminance of WCAG 2."""
-    red, green, blue = ((part / 255) ** 2.2 for part in colour.get_truecolor())
-    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 
 
 floats = st.floats(width=32)
