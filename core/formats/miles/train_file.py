@@ -82,7 +82,7 @@ class Shard:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for the tensor, pipeline and context-parallel peers of one data-parallel shard."""
+        """Equal for the tensor, pipeline and context-parallel ranks of one data-parallel shard."""
         return self.indices, self.positions, self.totals.tobytes(), self.responses.tobytes()
 
     def tensor(self, column: str, row: int) -> Dumped | None:
