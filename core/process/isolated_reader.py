@@ -94,7 +94,7 @@ def begun() -> subprocess.Popen[bytes]:
     """The process, begun anew if there is none. It ends when its input does, so with this one, however that ends."""
     global _process, _owner
     if _process is None or _owner != os.getpid() or _process.poll() is not None:
-        import subprocess  # 3 ms that most starts do without
+        import subprocess  # most starts do without
 
         _owner = os.getpid()
         code = _SERVE_CODE.format(path=sys.path)
