@@ -96,7 +96,7 @@ def running_process() -> subprocess.Popen[bytes]:
     """Return the process, which is started if there is none. It ends with its input, and so with this process."""
     global _process, _owner
     if _process is None or _owner != os.getpid() or _process.poll() is not None:
-        import subprocess  # 3 ms that most starts do without
+        import subprocess  # most starts do without
 
         _owner = os.getpid()
         code = _SERVE_CODE.format(path=sys.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dumptui.core.formats.sample import Sample
 from dumptui.core.step.step import Step
 
-# What reads messages is imported where there are some: 25 ms, a sixth of the shortest views.
+# What reads messages is imported where there are some: with it, a short view executes 7 % more instructions.
 
 LARGEST_BYTES = 32 << 20
 """A larger trajectory file is not read for a table column: 10,000 messages in 32 MB take 0.6 s, and pictures may make a
