@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,11 @@ class Palette(CommandPalette):
     def dismiss(self, result: None = None) -> AwaitComplete:
         """As with a dialog of our own: a second click beside it comes when it is gone already."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
+
+    def _action_command_list(self, action: str) -> None:
+        """Results that have just come are not laid out yet: Textual has no page of them to move by."""
+        with suppress(KeyError):
+            super()._action_command_list(action)
 
 
 class Entry(NamedTuple):
