@@ -27,7 +27,7 @@ class Palette(CommandPalette):
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def _action_command_list(self, action: str) -> None:
-        """Results that have just come are not laid out yet: Textual has no page of them to move by."""
+        """Results that have just come have no room yet: Textual has no line of them to move a page from."""
         with suppress(KeyError):
             super()._action_command_list(action)
 

@@ -66,12 +66,14 @@ async def test_a_second_click_beside_it_is_late(demo: Path) -> None:
         await until_shown(pilot, "step 3, 4 of 4")
 
 
-async def test_a_page_of_results_that_are_not_laid_out_yet(demo: Path) -> None:
+async def test_a_page_of_results_that_have_no_room_yet(demo: Path) -> None:
     async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "ctrl+p")
         await until(pilot, lambda: len(app.screen_stack) == 2)
         commands = app.screen.query_one(CommandList)
         await until(pilot, lambda: commands.option_count > 0)
+        commands.styles.height = 0
+        await until(pilot, lambda: not commands.scrollable_content_region)
         commands.set_options([Option("one"), Option("another")])
         assert isinstance(app.screen, Palette)
         app.screen._action_command_list("page_down")
