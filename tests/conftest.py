@@ -16,6 +16,13 @@ settings.register_profile("dumptui", deadline=None, derandomize=bool(os.environ.
 settings.load_profile("dumptui")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what lies in tests/e2e: `pytest -m "not e2e"` leaves the slow half out."""
+    for item in items:
+        if "e2e" in item.path.parts:
+            item.add_marker("e2e")
+
+
 @pytest.fixture(autouse=True)
 def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test chooses, and what the person who runs it chose, stay apart."""

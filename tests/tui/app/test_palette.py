@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.command import CommandList
 from textual.pilot import Pilot
-from textual.widgets.option_list import Option
 
 from dumptui.core.run.run import StepKey
 from dumptui.core.store.state import State
-from dumptui.tui.app.palette import Palette
 from dumptui.tui.screens.bookmarks import set_bookmark
 from dumptui.tui.session.location import Location
 from tests.support.kept_session import opened_with_state
@@ -64,18 +61,3 @@ async def test_a_second_click_beside_it_is_late(demo: Path) -> None:
         await until(pilot, lambda: len(app.screen_stack) == 1)
         await press(pilot, "1")
         await until_shown(pilot, "step 3, 4 of 4")
-
-
-async def test_a_page_of_results_that_have_no_room_yet(demo: Path) -> None:
-    async with opened_with_state(demo) as (app, pilot):
-        await press(pilot, "ctrl+p")
-        await until(pilot, lambda: len(app.screen_stack) == 2)
-        commands = app.screen.query_one(CommandList)
-        await until(pilot, lambda: commands.option_count > 0)
-        commands.styles.height = 0
-        await until(pilot, lambda: not commands.scrollable_content_region)
-        commands.set_options([Option("one"), Option("another")])
-        assert isinstance(app.screen, Palette)
-        app.screen._action_command_list("page_down")
-        await press(pilot, "escape")
-        await until(pilot, lambda: len(app.screen_stack) == 1)
