@@ -63,7 +63,7 @@ def what_instead(sample: Sample, name: str, numbers: Numbers | None) -> str | No
     value = sample.extra.get(name)
     if value is None:
         return None
-    return f"{name} {other_shape(value, sample.response_length) or 'is no list of numbers'}"
+    return f"{name} {other_shape(value, sample.response_length) or 'is not a list of numbers'}"
 
 
 def fill_whole(out: TokenField, index: int, numbers: Numbers) -> None:

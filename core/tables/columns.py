@@ -388,7 +388,7 @@ SAMPLE_COLUMNS = (
         shown="never",
         worse="low",
     ),
-    ColumnDefinition(name="reward_note", tip="what a reward is that is no number", format=TEXT, shown="never"),
+    ColumnDefinition(name="reward_note", tip="the kind of a reward that is not a number", format=TEXT, shown="never"),
     ColumnDefinition(
         name="reward_chosen", tip="whether the reward is the chosen entry of a dict", format=FLAG, shown="never"
     ),

@@ -157,7 +157,7 @@ TRAIN_FILE_COLUMNS = (
         format=LIST,
     ),
     ColumnDefinition(name="state", tip="ok or unreadable", format=TEXT, shown="never"),
-    ColumnDefinition(name="reason", tip="why it is not readable, or what was inferred", format=TEXT, shown="never"),
+    ColumnDefinition(name="reason", tip="why it is unreadable, or what was inferred", format=TEXT, shown="never"),
 )
 """In the order of the records."""
 

@@ -261,17 +261,17 @@ class Telemetry:
     def _strange(self) -> Iterator[tuple[Path, str]]:
         """Documents that hold something else than they should."""
         if self.meta.get("start_ts") is not None and self.started is None:
-            yield self._meta.path, "start_ts is no time: left out"
+            yield self._meta.path, "start_ts is not a time and is ignored"
         lanes = self._catalog.value.get("lanes")
         if lanes is not None and not isinstance(lanes, dict):
-            yield self._catalog.path, "lanes is no table: left out"
+            yield self._catalog.path, "lanes is not a table and is ignored"
         odd = [
             key
             for key, use in (lanes.items() if isinstance(lanes, dict) else ())
             if _lane(key) is None or not is_use(use)
         ]
         if odd:
-            yield self._catalog.path, f"{len(odd)} of its lanes hold something else than they should: left out"
+            yield self._catalog.path, f"{len(odd)} of its lanes hold unexpected values and are ignored"
 
     def _read_all(self) -> None:
         self.metrics.calls()

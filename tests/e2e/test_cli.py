@@ -252,8 +252,8 @@ def test_a_defect_is_one_line_with_what_to_report(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("nobody expected this")
 
-    monkeypatch.setattr("dumptui.core.tables.samples.samples", fail)
+    monkeypatch.setattr("dumptui.core.store.summaries.Summaries.samples", fail)
     assert main([str(demo), "--no-cache", "--print", "samples"]) == 2
     said = capsys.readouterr().err
-    assert "ZeroDivisionError: nobody expected this" in said and "summaries.py:" in said and __version__ in said
+    assert "ZeroDivisionError: nobody expected this" in said and "print_views.py:" in said and __version__ in said
     assert said.count("\n") == 1

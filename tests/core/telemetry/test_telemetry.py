@@ -541,7 +541,7 @@ def test_a_catalogue_and_a_document_of_other_types_are_left_out_and_told(tmp_pat
     assert telemetry.lane_index() == [("a", 0, set(), set(), set()), ("b", 1, {3}, set(), {"train"})]
     assert telemetry.started is None and list(telemetry.lane_rows()) == []
     told = dict(telemetry.problems())
-    assert told[tmp_path / "dashboard" / "meta.json"] == "start_ts is no time: left out"
+    assert told[tmp_path / "dashboard" / "meta.json"] == "start_ts is not a time and is ignored"
     assert "1 of its lanes" in told[tmp_path / "dashboard" / "lane_catalog.json"]
 
 
