@@ -452,8 +452,8 @@ def test_what_can_not_be_read_beside_the_dumps_is_named(tmp_path: Path, capsys: 
     (tmp_path / "dashboard" / "metrics.jsonl").write_text("no record\n")
     os.mkfifo(tmp_path / "dashboard" / "topology.jsonl")
     named = {
-        ("tokens", "--sample", "0"): "tokenizer.json: no tokenizer that can be read: ",
-        ("conversation", "--sample", "0"): "tokenizer.json: no tokenizer that can be read: ",
+        ("tokens", "--sample", "0"): "tokenizer.json: unreadable tokenizer: ",
+        ("conversation", "--sample", "0"): "tokenizer.json: unreadable tokenizer: ",
         ("metrics",): "metrics.jsonl: 1 malformed line: byte 0: ",
         ("lanes",): "topology.jsonl: can't be read: is not a file",
     }

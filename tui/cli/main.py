@@ -88,6 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except Exception as error:
+        if isinstance(error, ImportError) and "failed to map" in str(error):
+            complain(str(TooLittleMemory()))
+            return 2
         from dumptui.core.defect import defect_of
 
         complain(f"a defect of dumptui: {defect_of(error)}; please report this line")

@@ -13,8 +13,8 @@ from textual._xterm_parser import XTermParser
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 
-MOST_WAITING = 30
-"""Writes that wait for the terminal, from which what is drawn is left out until it has taken them."""
+MAX_WAITING_CHARACTERS = 64 << 10
+"""Above this, nothing more is drawn until the terminal has read what waits: a screen of 120x40 takes up to 30,000."""
 ENDING_SECONDS = 0.5
 """How long the last of it is waited for."""
 LOOK_SECONDS = 0.1
@@ -37,13 +37,15 @@ class Writer(WriterThread):
         super().__init__(file)
         self._descriptor, self._encoding = file.fileno(), file.encoding or "utf-8"
         self._texts: SimpleQueue[str | None] = SimpleQueue()
+        self._put, self._taken = 0, 0  # characters: the first changes in the event loop only, the second in the thread
         self._gone = gone
 
     @property
     def lags(self) -> bool:
-        return self._texts.qsize() > MOST_WAITING
+        return self._put - self._taken > MAX_WAITING_CHARACTERS
 
     def write(self, text: str) -> None:
+        self._put += len(text)
         self._texts.put(text)
 
     def run(self) -> None:
@@ -54,6 +56,7 @@ class Writer(WriterThread):
                     data = data[os.write(self._descriptor, data) :]
             except OSError:
                 self._gone()
+            self._taken += len(text)
 
     def stop(self) -> None:
         self._texts.put(None)

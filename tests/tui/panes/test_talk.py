@@ -144,7 +144,7 @@ async def test_a_sample_without_conversation_shows_its_turns(demo: Path) -> None
     async with opened(demo, key=StepKey(2), sample=(65, 0), pane="conversation") as (_, pilot):
         await until_shown(
             pilot,
-            "no conversation for this sample",
+            "no conversation of this sample",
             "▾ 0 user  <|im_start|>user⏎",
             "▾ 1 assistant",
             "thinking",
@@ -161,9 +161,9 @@ def span(version: str, start: int, stop: int) -> dict[str, Any]:
     [
         (["3", "4"], ["v3", "v4"]),
         (["3", "4", "5"], ["", ""]),
-        ([{"spans": [span("9", 4, 5)]}, {"spans": [span("10", 5, 6)]}], ["v9-v10", ""]),
-        ([[span("4", 4, 6)], [span("4", 7, 8)], [span("3", 8, 9)]], ["v4", "v3-v4"]),
-        ([[span("b", 4, 6)], [span("a", 7, 8), span("c", 8, 9)]], ["vb", "va-vc"]),
+        ([{"spans": [span("9", 4, 5)]}, {"spans": [span("10", 5, 6)]}], ["v9–v10", ""]),
+        ([[span("4", 4, 6)], [span("4", 7, 8)], [span("3", 8, 9)]], ["v4", "v3–v4"]),
+        ([[span("b", 4, 6)], [span("a", 7, 8), span("c", 8, 9)]], ["vb", "va–vc"]),
     ],
     ids=["a call a message", "other calls", "a message of two calls", "three calls", "texts"],
 )
