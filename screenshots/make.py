@@ -32,7 +32,7 @@ async def main() -> None:
         write_demo(root, now=NOW)
         app = DumpTui(Run.open(root))
         async with app.run_test(size=(120, 40)) as pilot:
-            await until(pilot, lambda: len(app.rollout.rows) == len(app.run_.steps))
+            await until(pilot, lambda: len(app.rollout.rows) == len(app.steps.run.steps))
             await pilot.press("down")
             await until(pilot, lambda: app.loaded is not None and app.loaded.key.step == 22)
             await pilot.press("enter")

@@ -135,7 +135,7 @@ def test_a_terminal_that_takes_nothing_keeps_nobody_waiting(demo: Path, ends: bo
         assert not terminal.process.poll()
         if ends:
             terminal.process.send_signal(signal.SIGTERM)
-            assert terminal.process.wait(timeout=5) == 143
+            assert terminal.process.wait(timeout=15) == 143
         else:
             terminal.press("<", "6")
             time.sleep(1)
