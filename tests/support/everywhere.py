@@ -33,7 +33,7 @@ WAY = {
     "picture": Stop(("escape", "tab", "right"), "reward against length"),
     "batch": Stop(("2",), "per-token fields"),
     "columns of the batch": Stop(("v", "down"), "p99"),
-    "samples of the batch": Stop(("v", "tab", "tab", "down"), "micro-batches"),
+    "samples of the batch": Stop(("v", "tab", "tab", "down"), "per DP shard"),
     "groups": Stop(("6",), "pass@1"),
     "members": Stop(("enter",), "best first"),
     "compare with": Stop(("d",), "compare sample"),

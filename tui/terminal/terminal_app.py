@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import termios
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,6 +24,9 @@ from dumptui.tui.terminal.diff_painting import Painter, Rows, Shown
 from dumptui.tui.terminal.driver import TerminalDriver
 from dumptui.tui.terminal.themes import ON_BLACK
 
+ENDING_SECONDS = 3.0
+"""After a signal, until the process ends whatever the screen still waits for."""
+LEAVING = b"\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?2004l"  # alternate screen, cursor, mouse, paste
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 CATCH_UP_SECONDS = 0.1
 """Between two looks at whether the terminal has taken what was written."""
@@ -55,6 +60,7 @@ class TerminalApp(DefectApp):
     def _end(self, driver: TerminalDriver, number: signal.Signals) -> None:
         if not os.isatty(driver.fileno):
             driver.leave()
+        asyncio.get_running_loop().call_later(ENDING_SECONDS, end_at_once, driver, 128 + number)
         self.exit(return_code=128 + number)
 
     def end_without_terminal(self) -> None:
@@ -132,3 +138,13 @@ def resume(driver: LinuxDriver) -> None:
     """Go on after a stop. A signal to go on that follows none, as after a hang-up, would start the driver twice."""
     if driver._must_signal_resume:
         driver._sigcont_application()
+
+
+def end_at_once(driver: TerminalDriver, code: int) -> None:
+    """End the process whatever the screen still waits for, and leave the terminal as far as it reads."""
+    with suppress(OSError, termios.error):
+        os.set_blocking(driver.fileno, False)
+        os.write(driver.fileno, LEAVING)
+        if driver.attrs_before is not None:
+            termios.tcsetattr(driver.fileno, termios.TCSANOW, driver.attrs_before)
+    os._exit(code)
