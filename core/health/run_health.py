@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
-from dumptui.core.errors import DumpError, unexpected
+from dumptui.core.errors import DumpError, NotHere, unexpected
 from dumptui.core.health.finding import Finding, record_of, size_of
 from dumptui.core.health.step_health import read
 from dumptui.core.process.isolated_reader import read_isolated
@@ -74,6 +74,8 @@ def stream_problems(root: Path) -> list[Record]:
     tokenizer = tokenizer_of(root)
     try:
         problem = read_isolated(tokenizer_problem, tokenizer)  # a large one would keep other threads waiting for 0.2 s
+    except NotHere:  # no process can be had: reading JSON can't end this one either
+        problem = tokenizer_problem(tokenizer)
     except DumpError as error:
         problem = error.problem
     if problem is not None:
