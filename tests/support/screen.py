@@ -91,6 +91,11 @@ async def until_shown(pilot: Pilot[Any], *words: str) -> None:
     await until(pilot, lambda: all(word in text(pilot.app) for word in words))
 
 
+async def until_wrapped(pilot: Pilot[Any], words: str) -> None:
+    """Wait for words in a box, over however many of its lines they are wrapped."""
+    await until(pilot, lambda: words in " ".join(text(pilot.app).replace("│", " ").split()))
+
+
 async def still(pilot: Pilot[Any]) -> str:
     """The screen once nothing moves on it."""
     before = ""

@@ -16,7 +16,7 @@ from dumptui.core.tables.pass_at_k import is_binary, pass_at, pass_rates
 from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.widgets.reward_strip import BAR_CHARACTERS, reward_strip
 from tests.support.reading import groups, read, samples
-from tests.support.screen import press, tab, text, until, until_shown
+from tests.support.screen import press, tab, text, until, until_shown, until_wrapped
 from tests.support.session import choose, go, opened, under_cursor
 from tests.support.writer import sample, write_step
 
@@ -166,10 +166,10 @@ async def test_from_groups_to_members_to_tokens_and_back(demo: Path) -> None:
         assert under_cursor(app.panes.of(GroupsPane).table)[:2] == ["17", "+---"]
         await until_shown(pilot, "group 17 · 4 samples, best first", "group 17 · pass@1 0.25")
         await press(pilot, ":")
-        await until_shown(pilot, "--print groups --step 2")
+        await until_wrapped(pilot, "--print groups --step 2")
         await go(pilot, "escape", "enter", "down")
         await press(pilot, ":")
-        await until_shown(pilot, "--print samples --step 2")
+        await until_wrapped(pilot, "--print samples --step 2")
         await go(pilot, "escape", "enter")
         await until_shown(pilot, "sample 69 · step 2")
         await go(pilot, "escape")
