@@ -27,6 +27,7 @@ COLUMN_WIDTHS = {
 """The cells of each column, numbers first."""
 REWRITTEN = "rewritten"  # by an attempt that begins or resumes in the same folder
 UPDATED = "updated"  # more of it is there than when it was printed, partial or unreadable
+WRITE_SECONDS = 10.0  # the time of a file moves by less than this while its writer, or a file server, completes it
 
 
 class Line(NamedTuple):
@@ -47,10 +48,10 @@ class Line(NamedTuple):
 
 
 def is_rewritten(before: Entry | None, after: Entry | None) -> bool:
-    """A copy that sets the time of its file back at its end writes nothing."""
+    """A file whose time alone is set back, or moves while it is completed, is not."""
     if before is None or after is None:
         return before is not after
-    return after._replace(mtime=0) != before._replace(mtime=0) or after.mtime > before.mtime
+    return after._replace(mtime=0) != before._replace(mtime=0) or after.mtime > before.mtime + WRITE_SECONDS
 
 
 class Lines:

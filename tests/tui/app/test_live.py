@@ -429,6 +429,8 @@ def test_a_step_that_is_printed_is_not_printed_again_for_what_changes_nothing_of
         assert process.stdout.readline().decode().startswith("0,")
         for path in (root / "train_data" / "0_0.pt", root / "dashboard_columns" / "rollout_0.parquet"):
             os.utime(path)
+        rollout = root / "rollout_data" / "0.pt"
+        os.utime(rollout, (rollout.stat().st_mtime + 5,) * 2)  # as when a file server completes a write
         write(root, 1, mirror=False)
         assert process.stdout.readline().decode().startswith("1,")
 
