@@ -17,6 +17,7 @@ TAB_FORMS = ("whole", "active", "short", "numbers", "clipped")
 """All titles; the title of the active tab, and short ones; short titles; the active title between numbers; the same with
 less space."""
 ROOMY_FORMS = ("whole", "numbers")  # with a blank at both sides of every tab
+ACTIVE_SHARE = 0.8  # a long title is worth less than what the row says besides the tabs
 CLIPPED_CELLS = 8
 """Cells of a title in the last form."""
 
@@ -49,8 +50,10 @@ class TabLine(Widget):
 
     def get_content_width(self, container: Size, viewport: object) -> int:
         """Return the same width for every active tab, so that switching tabs needs no layout."""
-        widths = [self._width(form) for form in TAB_FORMS]
-        return next((width for width in widths if width <= container.width * self._share), widths[-1])
+        widths = {form: self._width(form) for form in TAB_FORMS}
+        shares = {"active": self._share * ACTIVE_SHARE}
+        fitting = (width for form, width in widths.items() if width <= container.width * shares.get(form, self._share))
+        return next(fitting, widths[TAB_FORMS[-1]])
 
     def _width(self, form: str) -> int:
         return max(sum(map(len, self._labels(form, active).values())) for active in self._titles)
