@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 class PaneEntry(NamedTuple):
     """A pane in the list; its class is imported after the first paint.
 
-    `short` is its title where the row of tabs is narrow. `shows_sample`: the pane shows one sample, which has to be read
-    first. `is_beside_samples`: on a wide screen, it stands beside the table of samples. A pane without a tab is opened
-    by a key.
+    `short` is its title in a narrow row of tabs. `shows_sample`: the pane shows one sample, which has to be read first.
+    `is_beside_samples`: on a wide screen, it stands beside the table of samples. A pane without a tab is opened by a
+    key.
     """
 
     name: str

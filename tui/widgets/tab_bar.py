@@ -14,8 +14,7 @@ from dumptui.core.text import clip
 from dumptui.tui.widgets.message import FrozenMessage
 
 TAB_FORMS = ("whole", "active", "short", "numbers", "clipped")
-"""All titles; the title of the active tab, and short ones; short titles; the active title between numbers; the same with
-less space."""
+"""All titles; the active title and short ones; short titles; the active title between numbers; the same, clipped."""
 ROOMY_FORMS = ("whole", "numbers")  # with a blank at both sides of every tab
 ACTIVE_SHARE = 0.8  # a long title is worth less than what the row says besides the tabs
 CLIPPED_CELLS = 8
