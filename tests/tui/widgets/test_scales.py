@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.color import ColorSystem
+from rich.color_triplet import ColorTriplet
 from rich.style import Style
 from textual.color import Color, Lab, rgb_to_lab
 
@@ -95,13 +96,12 @@ def test_text_is_read_on_every_shade(pair: str, base: str) -> None:
             assert (lightness[1] + 0.05) / (lightness[0] + 0.05) > 3.5
 
 
-def ramp(pair: str, base: str, system: ColorSystem) -> dict[int, tuple[int, int, int]]:
+def ramp(pair: str, base: str, system: ColorSystem) -> dict[int, ColorTriplet]:
     """The backgrounds of all levels as a terminal of so many colours shows them."""
     dark = Color.parse(base).brightness < 0.5
     ends = hues.hues(pair, ansi=False, dark=dark, palette=system is ColorSystem.EIGHT_BIT)
     styles = shade_styles(ends, Color.parse(base), Style(bgcolor=base), diverging=True)
-    shown = {level: style.bgcolor.downgrade(system).get_truecolor() for level, style in styles if style.bgcolor}
-    return {level: tuple(colour) for level, colour in shown.items()}
+    return {level: style.bgcolor.downgrade(system).get_truecolor() for level, style in styles if style.bgcolor}
 
 
 @pytest.mark.parametrize("system", [ColorSystem.TRUECOLOR, ColorSystem.EIGHT_BIT], ids=lambda system: str(system.name))
