@@ -98,7 +98,7 @@ def test_the_whole_way_through_a_run(shared: Path, tmp_path: Path) -> None:
     assert file.name.startswith("dumptui-step-3-sample-") and {"position", "lp_diff"} <= set(rows[0])
     assert listed(shared / "runs" / "multiturn") == before
     with Terminal(shared / "runs" / "multiturn", env=env) as terminal:
-        terminal.until("back to step 3, sample")
+        terminal.until("Back to step 3")
         terminal.press("`")
         terminal.until("response tokens", "#")
 

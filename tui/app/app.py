@@ -21,7 +21,7 @@ from dumptui.tui.app.pane_switcher import PaneSwitcher
 from dumptui.tui.app.panes import Panes, import_panes
 from dumptui.tui.app.sheet_actions import SheetActions
 from dumptui.tui.app.steps import Steps
-from dumptui.tui.panes import FIRST_PANE, TABS
+from dumptui.tui.panes import FIRST_PANE, SHORT_TABS, TABS
 from dumptui.tui.panes.requests import Request
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.reading.reader import Reader
@@ -78,7 +78,7 @@ class DumpTui(TerminalApp):
         self.wait = WaitLine(id="progress")
         self._where = Line(id="where")
         self._switcher = PaneSwitcher(self.rollout, initial=FIRST_PANE, id="panes")
-        self._tabs = TabLine(TABS, 0.45 if follow else 0.56)  # more is said of a run that is followed
+        self._tabs = TabLine(TABS, SHORT_TABS, 0.45 if follow else 0.56)  # more is said of a run that is followed
         live = Live(follow, key is None, bell)
         self.steps = Steps(self, run, key, self.reader, live, self.rollout, self.wait, self._where)
         self.panes = Panes(self, self._switcher, self._tabs, self.rollout)

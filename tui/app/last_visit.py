@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dumptui.tui.widgets.key_bar import Entry
 
 VISIT_KEY = "visit"
+LAST_PLACE = "Last place"
 
 
 class LastVisit:
@@ -28,12 +29,14 @@ class LastVisit:
         self._offered = offered
         self.place = Location.from_json(state.get(VISIT_KEY))
 
-    def offer(self) -> Entry | None:
-        """Return the key that goes to the place, for the footer."""
+    def offer(self, width: int) -> Entry | None:
+        """Return the key that goes to the place, for the footer, if it fits into `width` cells."""
         offered = self._offered and self._panes.name == FIRST_PANE
         if not offered or self.place is None or self.place.key not in self._steps.run.steps:
             return None
-        return self._switcher.key_of("desk.visit", f"back to {self.place}")
+        labels = (f"Back to {self.place}", f"Back to {self.place.key}", LAST_PLACE)
+        entries = [self._switcher.key_of("desk.visit", label) for label in labels]
+        return next((entry for entry in entries if entry and entry.width <= width), None)
 
     def end_offer(self) -> None:
         self._offered = False

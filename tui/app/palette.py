@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
@@ -22,6 +23,8 @@ PANE_HELP = "switch to this pane, at the same step and sample"
 
 
 class Palette(CommandPalette):
+    BINDINGS = [Binding("escape", "escape", "Close", id="palette.leave")]
+
     def dismiss(self, result: None = None) -> AwaitComplete:
         """As with a dialog of our own: a second click beside it comes when it is gone already."""
         return super().dismiss(result) if self.is_active else AwaitComplete()

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 class PaneEntry(NamedTuple):
     """A pane in the list; its class is imported after the first paint.
 
-    `shows_sample`: the pane shows one sample, which has to be read first. `is_beside_samples`: on a wide screen, it
-    stands beside the table of samples. A pane without a tab is opened by a key.
+    `short` is its title in a narrow row of tabs. `shows_sample`: the pane shows one sample, which has to be read first.
+    `is_beside_samples`: on a wide screen, it stands beside the table of samples. A pane without a tab is opened by a
+    key.
     """
 
     name: str
     title: str
+    short: str
     module: str
     class_name: str
     shows_sample: bool = False
@@ -34,20 +36,27 @@ class PaneEntry(NamedTuple):
 
 
 PANE_LIST = (
-    PaneEntry("rollout", "Rollout", "rollout.pane", "RolloutPane"),
-    PaneEntry("batch", "Batch", "batch", "BatchPane"),
-    PaneEntry("tokens", "Tokens", "tokens.pane", "TokensPane", shows_sample=True, is_beside_samples=True),
+    PaneEntry("rollout", "Rollout", "Roll", "rollout.pane", "RolloutPane"),
+    PaneEntry("batch", "Batch", "Bat", "batch", "BatchPane"),
+    PaneEntry("tokens", "Tokens", "Tok", "tokens.pane", "TokensPane", shows_sample=True, is_beside_samples=True),
     PaneEntry(
-        "conversation", "Conversation", "conversation", "ConversationPane", shows_sample=True, is_beside_samples=True
+        "conversation",
+        "Conversation",
+        "Conv",
+        "conversation",
+        "ConversationPane",
+        shows_sample=True,
+        is_beside_samples=True,
     ),
-    PaneEntry("health", "Health", "health", "HealthPane"),
-    PaneEntry("groups", "Groups", "groups", "GroupsPane"),
-    PaneEntry("pair", "Two samples", "comparison", "PairPane", is_beside_samples=True, has_tab=False),
+    PaneEntry("health", "Health", "Hlth", "health", "HealthPane"),
+    PaneEntry("groups", "Groups", "Grp", "groups", "GroupsPane"),
+    PaneEntry("pair", "Two samples", "Two", "comparison", "PairPane", is_beside_samples=True, has_tab=False),
 )
 """The order of the tabs, of their keys and of the palette. The first pane is on screen at the first paint."""
 
 FIRST_PANE = PANE_LIST[0].name
 TABS = {entry.name: entry.title for entry in PANE_LIST if entry.has_tab}
 """The titles of the panes that have a tab, by name: also the choices of `--pane`."""
+SHORT_TABS = {entry.name: entry.short for entry in PANE_LIST if entry.has_tab}
 SAMPLE_PANES = frozenset(entry.name for entry in PANE_LIST if entry.shows_sample)
 PANES_BESIDE_SAMPLES = frozenset(entry.name for entry in PANE_LIST if entry.is_beside_samples)

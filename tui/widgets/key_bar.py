@@ -14,6 +14,7 @@ from textual.widget import Widget
 from dumptui.core.text import cell_width
 
 GAP_CELLS = 2
+OFFER_SHARE = 4  # what is offered before the keys takes at most one of so many parts of the line
 LAST_KEYS = ["desk.copy", "desk.export", "app.quit", "app.help"]
 """The bindings shown at the end; on a narrow screen they are dropped first, except for the very last."""
 
@@ -31,7 +32,7 @@ class Entry(NamedTuple):
 
 
 def fitting(entries: list[Entry], width: int) -> list[Entry]:
-    """Return the first entries that fit in `width` cells, and always the last one, the help."""
+    """Return the first entries that fit in `width` cells, and always the last one, which is the help in a pane."""
     shown = list(entries)
     while len(shown) > 1 and sum(entry.width + GAP_CELLS for entry in shown) - GAP_CELLS > width:
         del shown[-2]
@@ -57,25 +58,36 @@ class KeyLine(Widget):
     }
     """
 
-    def __init__(self, offer: Callable[[], Entry | None] = lambda: None) -> None:
-        """`offer` returns an entry to show before all others, or None."""
+    def __init__(self, offer: Callable[[int], Entry | None] = lambda width: None) -> None:
+        """`offer` returns an entry of at most so many cells to show before all others, or None."""
         super().__init__()
         self._offer = offer
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._changed)
+        self.app.screen_change_signal.subscribe(self, self._covered)
 
     def _changed(self, screen: Screen[object]) -> None:
         self.refresh()
 
+    def _covered(self, top: Screen[object]) -> None:
+        """Draw this line again on the screen that now lies over it."""
+        self.refresh()
+        if top is not self.screen:
+            top.refresh(self.region)
+
     def entries(self) -> list[Entry]:
-        bindings = (active.binding for active in self.screen.active_bindings.values())
-        shown = {binding.action: binding for binding in bindings if binding.show}
+        """Return the keys of the screen on top, none where that one has a footer of its own."""
+        top = self.app.screen
+        if top is not self.screen and top.query(KeyLine):
+            return []
+        bindings = (active.binding for active in top.active_bindings.values())
+        shown = {binding.action: binding for binding in bindings if binding.show and binding.description}
         entries = [
             Entry(binding.key, self.app.get_key_display(binding), binding.description)
             for binding in sorted(shown.values(), key=late)
         ]
-        offered = self._offer()
+        offered = self._offer(self.size.width // OFFER_SHARE) if top is self.screen else None
         return fitting(entries if offered is None else [offered, *entries], self.size.width)
 
     def render(self) -> Text:

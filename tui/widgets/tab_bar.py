@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from rich.text import Text
 from textual import events
@@ -13,10 +13,12 @@ from textual.widget import Widget
 from dumptui.core.text import clip
 from dumptui.tui.widgets.message import FrozenMessage
 
-TAB_FORMS = ("whole", "numbers", "short")
-"""All names; only the active name, between numbers; the same with less space."""
-CUT_CELLS = 8
-"""Cells of a name in the shortest form."""
+TAB_FORMS = ("whole", "active", "short", "numbers", "clipped")
+"""All titles; the active title and short ones; short titles; the active title between numbers; the same, clipped."""
+ROOMY_FORMS = ("whole", "numbers")  # with a blank at both sides of every tab
+ACTIVE_SHARE = 0.8  # a long title is worth less than what the row says besides the tabs
+CLIPPED_CELLS = 8
+"""Cells of a title in the last form."""
 
 
 class TabLine(Widget):
@@ -37,31 +39,40 @@ class TabLine(Widget):
     class Chosen(FrozenMessage):
         name: str
 
-    def __init__(self, names: Mapping[str, str], share: float) -> None:
-        """`share` is the fraction of the row that all names may take."""
+    def __init__(self, titles: Mapping[str, str], short: Mapping[str, str], share: float) -> None:
+        """`titles` and `short` titles are by name; `share` is the fraction of the row that all tabs may take."""
         super().__init__()
-        self._names = names
+        self._titles = titles
+        self._short = short
         self._share = share
-        self.set_reactive(TabLine.active, next(iter(names)))
+        self.set_reactive(TabLine.active, next(iter(titles)))
 
     def get_content_width(self, container: Size, viewport: object) -> int:
         """Return the same width for every active tab, so that switching tabs needs no layout."""
-        widths = [self._width(form) for form in TAB_FORMS]
-        return next((width for width in widths if width <= container.width * self._share), widths[-1])
+        widths = {form: self._width(form) for form in TAB_FORMS}
+        shares = {"active": self._share * ACTIVE_SHARE}
+        fitting = (width for form, width in widths.items() if width <= container.width * shares.get(form, self._share))
+        return next(fitting, widths[TAB_FORMS[-1]])
 
     def _width(self, form: str) -> int:
-        return max(sum(map(len, self._labels(form, active).values())) for active in self._names)
+        return max(sum(map(len, self._labels(form, active).values())) for active in self._titles)
 
     def _labels(self, form: str, active: str) -> dict[str, str]:
         labels = {}
-        for number, (name, label) in enumerate(self._names.items(), 1):
-            if form == "whole":
-                labels[name] = f" {number} {label} "
-            elif form == "numbers":
-                labels[name] = f" {number} {label} " if name == active else f" {number} "
-            else:
-                labels[name] = f" {number} {clip(label, CUT_CELLS)}" if name == active else f" {number}"
+        for number, (name, title) in enumerate(self._texts(form, active), 1):
+            labels[name] = f" {number} {title}".rstrip()
+            if name == active or form in ROOMY_FORMS:
+                labels[name] += " "
         return labels
+
+    def _texts(self, form: str, active: str) -> Iterator[tuple[str, str]]:
+        for name, title in self._titles.items():
+            if form == "whole" or (name == active and form in ("active", "numbers")):
+                yield name, title
+            elif form in ("active", "short"):
+                yield name, self._short[name]
+            else:
+                yield name, clip(title, CLIPPED_CELLS) if name == active else ""
 
     def _shown(self) -> dict[str, str]:
         form = next((form for form in TAB_FORMS if self._width(form) <= self.size.width), TAB_FORMS[-1])

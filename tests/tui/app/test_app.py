@@ -56,7 +56,7 @@ async def session(long_session: Session) -> Session:
     await until(pilot, lambda: not app.wait.waiting)
     app.action_pane("rollout")
     app.rollout.steps.table.focus()
-    await until_shown(pilot, "< step 2 >", "1 Rollout")
+    await until_shown(pilot, "< step 2 >", "1 Roll")
     return app, pilot
 
 

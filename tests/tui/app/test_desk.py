@@ -261,23 +261,31 @@ def test_anything_else_is_no_place_or_one_without_what_is_wrong(value: object) -
 async def test_the_last_visit_is_offered_again_and_not_in_the_way(demo: Path) -> None:
     async with opened_with_state(demo, key=StepKey(1), sample=(33, 0)) as (app, pilot):
         await until_shown(pilot, "sample 33 ·")
-        assert "back to" not in text(app)
+        assert "ack to" not in text(app)
         await press(pilot, "]")
         token = app.tokens.token
         await leave(pilot)
-    offer = f"` back to step 1, sample 33, token {token} (tokens)"
     async with opened_with_state(demo, size=(80, 24)) as (app, pilot):
-        assert footer(app).strip().startswith(offer) and footer(app).endswith("? Keys")
+        assert footer(app).strip().startswith("` Back to step 1  ") and footer(app).endswith("? Keys")
         await leave(pilot)  # at once: that was no visit
+    async with opened_with_state(demo, size=(60, 12)) as (app, pilot):
+        assert footer(app).strip().startswith("` Last place  ")
+        await leave(pilot)
+    async with opened_with_state(demo, size=(40, 12)) as (app, pilot):
+        assert footer(app).strip().startswith("/ Filter")
+        await leave(pilot)
+    async with opened_with_state(demo, size=(240, 40)) as (app, pilot):
+        assert footer(app).strip().startswith(f"` Back to step 1, sample 33, token {token} (tokens)  ")
+        await leave(pilot)
     async with opened_with_state(demo) as (app, pilot):
-        assert offer in footer(app)
+        assert "` Back to step 1  " in footer(app)
         await press(pilot, "`")
         await until_shown(pilot, "sample 33 ·", f"#{token} ")
         assert app.tokens.token == token
         await press(pilot, "1")
-        assert "back to" not in footer(app)
+        assert "ack to" not in footer(app)
     async with opened_with_state(demo, key=StepKey(0)) as (app, pilot):
-        assert "back to" not in text(app)  # a place was asked for; the key still goes there
+        assert "ack to" not in text(app)  # a place was asked for; the key still goes there
         await press(pilot, "`")
         await until_shown(pilot, "sample 33 ·", f"#{token} ")
 
@@ -297,6 +305,6 @@ async def test_a_visit_to_what_is_gone_says_so(demo: Path) -> None:
 async def test_without_a_visit_nothing_is_offered(demo: Path, kept: object) -> None:
     State.of(demo).put("visit", kept)
     async with opened_with_state(demo) as (app, pilot):
-        assert "back to" not in text(app)
+        assert "ack to" not in text(app)
         await press(pilot, "`")
         await until_shown(pilot, "there was no earlier session")

@@ -52,7 +52,7 @@ async def test_a_widget_that_can_not_be_drawn_is_replaced_until_it_can(
     Broken(monkeypatch, Scatter, "render_line", lambda self, y: self.point == 1)
     async with opened(demo, key=StepKey(2), size=SIZE) as (app, pilot):
         await press(pilot, "v", "v", "home")
-        await until_shown(pilot, "response length", "1 Rollout")
+        await until_shown(pilot, "response length", "1 Roll")
         await press(pilot, "right")
         await until_shown(pilot, "this part failed: ", *SAID, "< step 2 >", "reward against length")
         assert "response length" not in text(app)

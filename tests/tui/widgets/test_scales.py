@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.color import ColorSystem
+from rich.color_triplet import ColorTriplet
 from rich.style import Style
 from textual.color import Color, Lab, rgb_to_lab
 
@@ -59,7 +61,7 @@ def test_every_pair_has_two_hues_for_signs() -> None:
         for dark in (True, False):
             own = hues.hues(pair, ansi=True, dark=dark)
             assert own.negative.background != own.positive.background and own.negative.faint != own.positive.faint
-            assert all(Color.parse(colour).ansi is not None for hue in own for colour in hue)
+            assert all(Color.parse(colour).ansi is not None for hue in own for colour in hue[:3])
     assert hues.hues("no such pair", ansi=False) == hues.HUE_PAIRS[hues.DEFAULT_PAIR]
     assert hues.hues("no such pair", ansi=True) == hues.ON_BLACK[hues.DEFAULT_PAIR]
 
@@ -92,6 +94,35 @@ def test_text_is_read_on_every_shade(pair: str, base: str) -> None:
             assert style.color is not None and style.bgcolor is not None
             lightness = sorted(brightness(one) for one in (style.color, style.bgcolor))
             assert (lightness[1] + 0.05) / (lightness[0] + 0.05) > 3.5
+
+
+def ramp(pair: str, base: str, system: ColorSystem) -> dict[int, ColorTriplet]:
+    """The backgrounds of all levels as a terminal of so many colours shows them."""
+    dark = Color.parse(base).brightness < 0.5
+    ends = hues.hues(pair, ansi=False, dark=dark, palette=system is ColorSystem.EIGHT_BIT)
+    styles = shade_styles(ends, Color.parse(base), Style(bgcolor=base), diverging=True)
+    return {level: style.bgcolor.downgrade(system).get_truecolor() for level, style in styles if style.bgcolor}
+
+
+@pytest.mark.parametrize("system", [ColorSystem.TRUECOLOR, ColorSystem.EIGHT_BIT], ids=lambda system: str(system.name))
+@pytest.mark.parametrize("base", ["#121212", "#1e1e1e", "#e0e0e0", "#ffffff"])
+@pytest.mark.parametrize("pair", hues.HUE_PAIRS)
+def test_each_level_stands_further_from_the_background_in_its_own_hue(
+    pair: str, base: str, system: ColorSystem
+) -> None:
+    shown = ramp(pair, base, system)
+    dark = Color.parse(base).brightness < 0.5
+    for sign, hue in ((-1, hues.HUE_PAIRS[pair].negative), (1, hues.HUE_PAIRS[pair].positive)):
+        lightness = [rgb_to_lab(Color(*shown[sign * level])).L for level in range(9)]
+        steps = np.diff(lightness if dark else lightness[::-1])
+        assert (steps >= -1).all(), lightness
+        assert sum(steps > 0.5) >= 6, "hardly a level differs from the next"
+        full = Color.parse(hue.background).hsl.h
+        for level in range(1, 9):
+            colour = Color(*shown[sign * level]).hsl
+            turned = abs(colour.h - full)
+            assert colour.s < 0.15 or min(turned, 1 - turned) < 0.12, (sign * level, shown[sign * level])
+    assert all(shown[level] != shown[-level] for level in range(1, 9))
 
 
 floats = st.floats(width=32)

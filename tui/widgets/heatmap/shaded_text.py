@@ -231,7 +231,12 @@ class ShadedText(Wheel):
             for look, name in COMPONENT_CLASSES.items():
                 self._palette[look] = self.get_component_rich_style(f"heatmap--{name}")
             self._palette[LOOK_NO_VALUE] += Style(strike=True)
-            ends = hues.hues(self.pair, ansi=self.app.native_ansi_color, dark=self.app.current_theme.dark)
+            ends = hues.hues(
+                self.pair,
+                ansi=self.app.native_ansi_color,
+                dark=self.app.current_theme.dark,
+                palette=self.app.console.color_system == "256",
+            )
             _, base = self.background_colors
             self._palette |= shade_styles(ends, base, self.rich_style, diverging=self._diverging)
         return self._palette

@@ -36,7 +36,7 @@ def is_shaded(look: int) -> bool:
 
 
 def shade_styles(hues: Hues, base: Color, plain: Style, *, diverging: bool) -> Iterator[tuple[int, Style]]:
-    """Yield each level with its style: blended from `base`, the background, to a hue, or one of 16 colours."""
+    """Yield each level with its style: blended from `base`, the background, to a hue, or of a hue's own ramp."""
     yield 0, plain
     for level in range(-SHADE_LEVELS if diverging else 1, SHADE_LEVELS + 1):
         if level:
@@ -54,5 +54,5 @@ def shade_style(level: int, hue: Hue, base: Color, plain: Style) -> Style:
         if strong:
             return sign + Style(color=Color.parse(hue.text).rich_color, bgcolor=hot.rich_color)
         return plain + Style(color=Color.parse(hue.faint).rich_color)
-    background = base.blend(hot, abs(level) / SHADE_LEVELS)
+    background = Color.parse(hue.ramp[abs(level) - 1]) if hue.ramp else base.blend(hot, abs(level) / SHADE_LEVELS)
     return sign + Style(color=background.get_contrast_text().rich_color, bgcolor=background.rich_color)
