@@ -45,8 +45,8 @@ class PtFile:
     """A file of torch.save, or a bare pickle. `root` is what was saved, with a Tensor for each tensor.
 
     Raises DumpError; for a file that ends too early its subclass Truncated. A tensor read after the file has changed
-    raises DumpError too. `claimed` is how many values all its tensors have. `on_read(done, total)`, in bytes of the pickle, is called for every 128 KiB of it; what
-    it raises is passed on unchanged.
+    raises DumpError too. `claimed` is how many values all its tensors have. `on_read(done, total)`, in bytes of the
+    pickle, is called for every 128 KiB of it; what it raises is passed on unchanged.
     """
 
     def __init__(self, path: str | os.PathLike[str], on_read: OnRead | None = None) -> None:
