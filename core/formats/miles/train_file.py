@@ -54,7 +54,7 @@ class Shard:
     `rank` is the number in the file name, or `recorded_rank`, the number in the content, if the name has none.
     `positions` are the positions of its rows in the rollout file, where dumped; `padded` is max_seq_lens. `per_token`
     names the columns with one value per response token, `malformed` those that should have and hold something else.
-    `claimed` is how many values its rows and the tensors of its file have, a shared one counted for each that shares it.
+    `claimed` is how many values its rows and the tensors of its file have, shared ones counted for each row.
     """
 
     path: Path
