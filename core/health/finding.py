@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from dumptui.core.run.run import StepKey
+from dumptui.core.text import plural
 from dumptui.core.types import Record
 
 Level: TypeAlias = Literal["error", "warning", "info"]
@@ -42,6 +45,12 @@ def record_of(root: Path, finding: Finding) -> Record:
         "occurrence": occurrence,
         "token": finding.token,
     }
+
+
+def count_words(rows: Iterable[Record]) -> str:
+    """Return how many errors and warnings there are, such as "6 errors, 9 warnings"; empty without any."""
+    levels = Counter(str(row["level"]) for row in rows)
+    return ", ".join(plural(levels[level], level) for level in ("error", "warning") if levels[level])
 
 
 def printable(text: str) -> str:

@@ -45,7 +45,14 @@ class TabLine(Widget):
         self._titles = titles
         self._short = short
         self._share = share
+        self._counts: dict[str, str] = {}
         self.set_reactive(TabLine.active, next(iter(titles)))
+
+    def count(self, name: str, text: str) -> None:
+        """Show a short text, such as a number, behind the title of a tab."""
+        if self._counts.get(name, "") != text:
+            self._counts[name] = text
+            self.refresh(layout=True)
 
     def get_content_width(self, container: Size, viewport: object) -> int:
         """Return the same width for every active tab, so that switching tabs needs no layout."""
@@ -67,12 +74,14 @@ class TabLine(Widget):
 
     def _texts(self, form: str, active: str) -> Iterator[tuple[str, str]]:
         for name, title in self._titles.items():
+            count = self._counts.get(name, "")
+            behind = f" {count}" if count else ""
             if form == "whole" or (name == active and form in ("active", "numbers")):
-                yield name, title
+                yield name, title + behind
             elif form in ("active", "short"):
-                yield name, self._short[name]
+                yield name, self._short[name] + behind
             else:
-                yield name, clip(title, CLIPPED_CELLS) if name == active else ""
+                yield name, clip(title, CLIPPED_CELLS) if name == active else count
 
     def _shown(self) -> dict[str, str]:
         form = next((form for form in TAB_FORMS if self._width(form) <= self.size.width), TAB_FORMS[-1])
