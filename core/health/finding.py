@@ -47,10 +47,10 @@ def record_of(root: Path, finding: Finding) -> Record:
     }
 
 
-def count_words(rows: Iterable[Record]) -> str:
-    """Return how many errors and warnings there are, such as "6 errors, 9 warnings"; empty without any."""
+def count_words(rows: Iterable[Record]) -> list[str]:
+    """Return how many errors and warnings there are, such as "6 errors" and "9 warnings"; empty without any."""
     levels = Counter(str(row["level"]) for row in rows)
-    return ", ".join(plural(levels[level], level) for level in ("error", "warning") if levels[level])
+    return [plural(levels[level], level) for level in ("error", "warning") if levels[level]]
 
 
 def printable(text: str) -> str:

@@ -215,7 +215,7 @@ def finding_issue(rows: Sequence[Record]) -> Issue:
     keys = tuple(dict.fromkeys(key for row in rows if (key := key_of(row)) is not None))
     reason = f"{first['file']}: {first['problem']}" if first["file"] else str(first["problem"])
     if len(rows) > 1:
-        reason += f" ({len(rows) - 1} more alike)"
+        reason += f" ({len(rows) - 1} more such)"
     sample, token = place_of(first)
     return Issue(LEVEL_SEVERITIES[str(first["level"])], keys, reason, sample, token, first)
 

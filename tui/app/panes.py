@@ -124,14 +124,14 @@ class Panes:
 
     def take(self, answer: Answer) -> None:
         if isinstance(answer, HealthRows):
-            self._tabs.count(HEALTH, tab_count(self._rollout.findings))
+            self._tabs.count(HEALTH, *tab_count(self._rollout.findings))
         for pane in self._with_own("take"):
             with self._app.renewing(pane) if pane.ANSWERS_RENEW else self._app.containing(pane):
                 pane.take(answer)
 
 
-def tab_count(findings: Sequence[Record]) -> str:
-    """Return the number of errors with `!`, else that of warnings; empty without any."""
+def tab_count(findings: Sequence[Record]) -> tuple[str, str]:
+    """Return the number of errors with `!`, else that of warnings, and the sign that stands for it in a short title."""
     levels = [row["level"] for row in findings]
     errors, warnings = levels.count("error"), levels.count("warning")
-    return f"{errors}!" if errors else str(warnings or "")
+    return (f"{errors}!", "!") if errors else (str(warnings or ""), "")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.rollout.pane import RolloutPane
     from dumptui.tui.reading.reader import Reader
     from dumptui.tui.terminal.terminal_app import TerminalApp
-    from dumptui.tui.widgets.line import Line
+    from dumptui.tui.widgets.line import TailedLine
     from dumptui.tui.widgets.message import Answer
     from dumptui.tui.widgets.progress_line import WaitLine
 
@@ -68,7 +68,7 @@ class Steps:
         live: Live,
         rollout: RolloutPane,
         wait: WaitLine,
-        where: Line,
+        where: TailedLine,
     ) -> None:
         """`where` is the line that names the step and says how the run is followed."""
         self._app = app
@@ -267,7 +267,9 @@ class Steps:
         self.show_where()
 
     def show_where(self) -> None:
-        row = self._rollout.rows.get(self.wanted)
-        line = headline(self.run, self.wanted, row, count_words(self._rollout.findings))
+        line = headline(self.run, self.wanted, self._rollout.rows.get(self.wanted))
         newer = sum(is_newer(key, self.wanted, self.run.ages) for key in self.run.steps)
-        self._where.say(line.append_text(self.live.line(newer)))
+        health = count_words(self._rollout.findings)
+        self._where.say_with(
+            line.append_text(self.live.line(newer)), [", ".join(health), *health[:1]] if health else []
+        )

@@ -12,16 +12,8 @@ from dumptui.tui.presentation.columns import fixed
 from dumptui.tui.presentation.signs import ALARM_SIGN, PARTIAL_SIGN
 
 
-def headline(run: Run, key: StepKey, row: Record | None, health: str = "") -> Text:
-    """Return the top line; `row` is the step's row in the steps table, None while it is unknown. `health` says how many
-    problems the run has.
-    """
-    text = place_line(run, key, row)
-    return text.append(f"  {health}", "bold") if health else text
-
-
-def place_line(run: Run, key: StepKey, row: Record | None) -> Text:
-    """Return the step and its divergence."""
+def headline(run: Run, key: StepKey, row: Record | None) -> Text:
+    """Return the top line; `row` is the step's row in the steps table, None while it is unknown."""
     if key not in run.steps:
         return Text().append(f"{key}: its files are gone", "bold")
     same_kind = [other for other in run.steps if other.evaluation == key.evaluation]

@@ -16,7 +16,7 @@ from dumptui.tui.widgets.message import FrozenMessage
 TAB_FORMS = ("whole", "active", "short", "numbers", "clipped")
 """All titles; the active title and short ones; short titles; the active title between numbers; the same, clipped."""
 ROOMY_FORMS = ("whole", "numbers")  # with a blank at both sides of every tab
-ACTIVE_SHARE = 0.8  # a long title is worth less than what the row says besides the tabs
+ACTIVE_SHARE = 0.77  # a long title is worth less than what the row says besides the tabs
 CLIPPED_CELLS = 8
 """Cells of a title in the last form."""
 
@@ -45,13 +45,13 @@ class TabLine(Widget):
         self._titles = titles
         self._short = short
         self._share = share
-        self._counts: dict[str, str] = {}
+        self._counts: dict[str, tuple[str, str]] = {}
         self.set_reactive(TabLine.active, next(iter(titles)))
 
-    def count(self, name: str, text: str) -> None:
-        """Show a short text, such as a number, behind the title of a tab."""
-        if self._counts.get(name, "") != text:
-            self._counts[name] = text
+    def count(self, name: str, text: str, short: str) -> None:
+        """Show a number behind the title of a tab, or a `short` sign behind its short title."""
+        if self._counts.get(name) != (text, short):
+            self._counts[name] = text, short
             self.refresh(layout=True)
 
     def get_content_width(self, container: Size, viewport: object) -> int:
@@ -74,14 +74,15 @@ class TabLine(Widget):
 
     def _texts(self, form: str, active: str) -> Iterator[tuple[str, str]]:
         for name, title in self._titles.items():
-            count = self._counts.get(name, "")
-            behind = f" {count}" if count else ""
-            if form == "whole" or (name == active and form in ("active", "numbers")):
-                yield name, title + behind
+            count, sign = self._counts.get(name, ("", ""))
+            if form == "whole":
+                yield name, f"{title} {count}".rstrip()
+            elif name == active and form in ("active", "numbers"):
+                yield name, title
             elif form in ("active", "short"):
-                yield name, self._short[name] + behind
+                yield name, self._short[name] + sign
             else:
-                yield name, clip(title, CLIPPED_CELLS) if name == active else count
+                yield name, clip(title, CLIPPED_CELLS) if name == active else ""
 
     def _shown(self) -> dict[str, str]:
         form = next((form for form in TAB_FORMS if self._width(form) <= self.size.width), TAB_FORMS[-1])

@@ -103,7 +103,7 @@ def test_health_replaces_what_the_row_of_a_step_says_of_its_files() -> None:
 def test_findings_alike_share_a_row() -> None:
     problem = "{} of 8 samples have train data: 1 shard unreadable"
     issues = overview.overview({}, [finding("warning", problem.format(step), step) for step in (1, 2, 3, 7)])
-    assert said(issues) == [("warning", "steps 1-3, 7", f"{problem.format(1)} (3 more alike)")]
+    assert said(issues) == [("warning", "steps 1-3, 7", f"{problem.format(1)} (3 more such)")]
 
 
 def test_findings_of_one_step_share_a_row_which_says_how_many_there_are() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dumptui.core.types import Record
 from tests.support.screen import lines, press, text, until, until_shown
 from tests.support.session import NARROW, go, opened
 from tests.support.writer import sample, write_step
@@ -65,7 +66,7 @@ async def test_a_run_without_problems_takes_one_line_until_it_is_entered(tmp_pat
 async def test_an_unreadable_file_is_said_at_once_and_enter_shows_it_in_health(root: Path) -> None:
     lose(root)
     async with opened(root, size=NARROW, scanned=True) as (app, pilot):
-        await until_shown(pilot, "error    step 2  train_data/2_0.pt: is empty", "5 Hlth 1!")
+        await until_shown(pilot, "error    step 2  train_data/2_0.pt: is empty", "5 Hlth!")
         await go(pilot, "!", "enter")
         await until(pilot, lambda: any(line.startswith(">step 2") and "is empty" in line for line in lines(app)))
         assert app.pane == "health"
@@ -76,7 +77,7 @@ async def test_the_cursor_stays_on_its_issue_while_more_is_found(root: Path) -> 
         await until_shown(pilot, "warning  step 1")
         await press(pilot, "!")
         issue = app.rollout.overview.current
-        error = {"step": 3, "evaluation": False, "file": None, "level": "error", "problem": "is lost"}
+        error: Record = {"step": 3, "evaluation": False, "file": None, "level": "error", "problem": "is lost"}
         app.rollout.overview.take(app.rollout.rows, [error], complete=False)
         assert app.rollout.overview.table.cursor == 1
         assert issue is not None and app.rollout.overview.current == issue
@@ -84,7 +85,7 @@ async def test_the_cursor_stays_on_its_issue_while_more_is_found(root: Path) -> 
 
 async def test_the_header_has_the_counts_of_health(root: Path) -> None:
     lose(root)
-    async with opened(root, size=(150, 40), scanned=True) as (_, pilot):
+    async with opened(root, size=(160, 40), scanned=True) as (_, pilot):
         await until_shown(pilot, "1 error, 1 warning", "5 Health 1!")
 
 

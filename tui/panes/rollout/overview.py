@@ -20,6 +20,7 @@ from dumptui.tui.widgets.table.table import Table
 ROWS_BY_HEIGHT = ((32, 5), (20, 3), (0, 0))
 """Rows on a screen of this height or more; none on a lower one, until the overview is entered."""
 ENTERED_ROWS = 5
+ENTERED_KEYS = "enter goes there, esc leaves"
 SEVERITY_CELLS = 8
 WIDEST_CELLS = 400
 SEVERITY_STYLES = {"error": "bad", "warning": "warn", "note": None}
@@ -28,13 +29,14 @@ SEVERITY_STYLES = {"error": "bad", "warning": "warn", "note": None}
 class Overview(Vertical):
     """A table of one column, whose header says what there is no room for, and the issue under the cursor in full.
 
-    Without errors and warnings it is the header alone, which says so, until the overview is entered.
+    Notes are shown once it is entered. Without errors and warnings it is the header alone, which says so.
     """
 
     def __init__(self) -> None:
         super().__init__(id="overview-side")
         self.issues: list[Issue] = []
-        self._complete = False
+        self.is_complete = False
+        """Whether there is no more to come."""
         self._entered = False
 
     def compose(self) -> ComposeResult:
@@ -48,7 +50,7 @@ class Overview(Vertical):
     def take(self, rows: Mapping[StepKey, Record], findings: Sequence[Record], *, complete: bool) -> None:
         """Show the issues of the steps that are known and what Health found; `complete`: there is no more to come."""
         before, self.issues = self.current, overview(rows, findings, complete=complete)
-        self._complete = complete
+        self.is_complete = complete
         self._draw()
         if self._entered and before is not None:
             self.table.cursor = next((at for at, one in enumerate(self.issues) if is_same(one, before)), 0)
@@ -79,26 +81,32 @@ class Overview(Vertical):
         room = next(rows for height, rows in ROWS_BY_HEIGHT if self.app.size.height >= height)
         if self._entered:
             return max(1, min(max(room, ENTERED_ROWS), len(self.issues)))
-        return min(room, len(self.issues)) if self._has_problems else 0
+        return min(room, self._problems)
 
     @property
-    def _has_problems(self) -> bool:
-        return any(issue.severity != "note" for issue in self.issues)
+    def _problems(self) -> int:
+        """The number of errors and warnings, which come first."""
+        return sum(issue.severity != "note" for issue in self.issues)
 
     def _title(self, rows: int) -> str:
-        checking = "" if self._complete else " · checking …"
-        if rows:
-            hidden = f" · the worst {rows} of {len(self.issues)}" if rows < len(self.issues) else ""
-            keys = "enter goes there, esc leaves" if self._entered else "! enters"
-            return f"what is wrong{hidden}{checking} · {keys}"
+        facts = [] if self.is_complete else ["checking …"]
         if not self.issues:
-            return "no problems found" if self._complete else "checking the run …"
-        if self._has_problems:
-            return (
-                f"{plural(len(self.issues), 'issue')}{checking} · {self.issues[0].severity} {sentence(self.issues[0])}"
+            return "no problems found" if self.is_complete else "checking the run …"
+        if rows:
+            return " · ".join(
+                ["what is wrong", *self._hidden(rows), *facts, ENTERED_KEYS if self._entered else "! enters"]
             )
-        more = f" · {plural(len(self.issues) - 1, 'more note')}" if len(self.issues) > 1 else ""
-        return f"no errors or warnings{checking} · {sentence(self.issues[0])}{more} · ! enters"
+        if self._problems:
+            facts = [plural(self._problems, "problem"), *facts, sentence(self.issues[0])]
+        else:
+            facts = ["no errors or warnings", *facts, sentence(self.issues[0]), *self._hidden(1)]
+        return " · ".join([*facts, "! enters"])
+
+    def _hidden(self, rows: int) -> list[str]:
+        """Say what the first `rows` rows leave out."""
+        problems, notes = max(0, self._problems - rows), len(self.issues) - max(rows, self._problems)
+        found = [f"the worst {rows} of {self._problems}"] if problems else []
+        return [*found, *([plural(notes, "more note")] if notes > 0 else [])]
 
     def _cells(self, at: int) -> list[str]:
         issue = self.issues[at]

@@ -58,6 +58,11 @@ class RolloutPane(Horizontal, Pane):
 
 The steps of the run with a trend, and the samples of the step under the cursor.
 
+- **!** enters the overview at the top: what is wrong with the run, the worst first, as **error** (unreadable, missing
+  or contradictory files, NaN or infinity, |Δ| of 0.3 or more), **warning** (|Δ| of 0.03 or more, data that covers only
+  a part) or **note**. **enter** goes to the token, the step or the row of Health that shows it. Without errors and
+  warnings the overview is one line.
+- **]** and **[** go to the next and previous step with an `!` or without complete train data.
 - **enter** goes deeper: from a step to its samples, from a sample to its tokens; **escape** goes back.
 - **/** shows only the samples for which an expression holds: `reward == 0 and truncated and max_abs_lp_diff > 1`. It
   takes the columns of `--print samples`, values, `and or not`, comparisons, `in`, `like`, `between`, and functions
@@ -82,7 +87,6 @@ While a run is followed, **F** goes to the newest step and then to each new one.
 same, and **G** goes to the oldest step.
 """
     BINDINGS = [
-        Binding("exclamation_mark", "overview", "Overview", key_display="!", id="rollout.overview"),
         Binding(
             "right_square_bracket",
             "flagged(1)",
@@ -107,6 +111,15 @@ same, and **G** goes to the oldest step.
         Binding("a", "all_columns", "All columns", id="rollout.columns"),
         Binding("C", "pick_columns", "Columns", show=False, id="rollout.pick-columns"),
         Binding("m", "trend", "Trend", id="rollout.trend"),
+        Binding(
+            "exclamation_mark",
+            "overview",
+            "Overview",
+            key_display="!",
+            show=False,
+            id="rollout.overview",
+            tooltip="Enter the overview of what is wrong with the run",
+        ),
         Binding("v", "picture", "Picture", show=False, id="rollout.picture"),
         Binding("w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
         Binding("ctrl+f", "search_run", "Search the run", show=False, id="rollout.search-run"),
