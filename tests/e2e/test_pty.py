@@ -148,6 +148,32 @@ def test_a_terminal_that_takes_nothing_keeps_nobody_waiting(demo: Path, ends: bo
             terminal.wait(lambda: terminal.text == shown, "the same screen drawn anew")
 
 
+IMPORT_HANGS = """
+import time
+from dumptui.tui.app import app
+from dumptui.tui.terminal import terminal_app
+app.import_panes = lambda: time.sleep(1000)
+terminal_app.ENDING_SECONDS = 1000
+"""
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_signal_ends_it_while_keys_wait_for_the_panes(demo: Path, tmp_path: Path, drained: bool) -> None:
+    """Keys that were typed ahead kept the queue in which the end comes; the last resort is turned off here."""
+    left = {"TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with Terminal(demo, "--step", "2", size=(120, 40), code=IMPORT_HANGS, env=left) as terminal:
+        terminal.until("step 2, 3 of 4")
+        terminal.settle()
+        for _ in range(20):
+            terminal.press("2", "6", "1", "5")
+        terminal.process.send_signal(signal.SIGTERM)
+        if drained:
+            assert terminal.end() == 143
+            terminal.assert_clean()
+        assert terminal.process.wait(timeout=5) == 143
+        assert list(tmp_path.glob("dumptui*")) == list(tmp_path.glob("cache/**/.new-*")) == []
+
+
 HANG = """
 import time
 from dumptui.tui.reading import step_reader

@@ -105,7 +105,13 @@ class DumpTui(TerminalApp):
 
     async def _fill(self) -> None:
         """Add what the first screen does without: the other panes, the plots and the reader."""
-        await asyncio.wrap_future(self.reader.compute(import_panes))  # 0.3 s, in which the screen can be drawn
+        imported = asyncio.wrap_future(self.reader.compute(import_panes))  # 0.3 s, in which the screen can be drawn
+        ended = asyncio.ensure_future(self._filled.wait())
+        await asyncio.wait((imported, ended), return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if self.is_exiting:
+            return
+        imported.result()
         with self.batch_update():
             await self.rollout.fill()
             await self.panes.fill()
@@ -137,6 +143,8 @@ class DumpTui(TerminalApp):
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent):
             await self._filled.wait()  # typed ahead, it waits for the pane that it may be for
+            if self.is_exiting:
+                return
             if not isinstance(event, events.MouseMove):
                 self.reader.yield_to_ui()
         await super().on_event(event)
@@ -150,6 +158,7 @@ class DumpTui(TerminalApp):
                 self.sheets.remember()
         finally:
             super().exit(result, return_code, message)
+            self._filled.set()  # a key that waits for the panes would keep the app's queue from its end
 
     def on_unmount(self) -> None:
         self.reader.close()
