@@ -203,7 +203,7 @@ def _fields(step: Step, reported: bool, pause: Callable[[], object]) -> Iterator
         level: Level = "info" if is_other_shape(first[same]) else levels.get(same[0], "error")
         extent = f"{same[0]} in {max(fields.values())} of {plural(len(step.samples), 'sample')}"
         yield Finding(level, f"{', '.join(fields)} {extent}: {first[same]}", step.files.key)
-    yield from (Finding(level, problem, step.files.key) for level, problem in odd.findings())
+    yield from odd.findings()
 
 
 def _copies(step: Step, pause: Callable[[], object]) -> Iterator[Finding]:
