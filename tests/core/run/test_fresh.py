@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, redirect_stdout
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -173,7 +174,7 @@ def is_same(app: DumpTui, fresh: DumpTui) -> bool:
 
 
 def differing(app: DumpTui, fresh: DumpTui) -> Iterator[str]:
-    for one, other in zip(lines(app), lines(fresh), strict=True):
+    for one, other in zip_longest(lines(app), lines(fresh), fillvalue=""):
         if one != other:
             yield f"{one}\n{other}"
     ours, theirs = (rows_of(exported(of) or "{}") for of in (app, fresh))
