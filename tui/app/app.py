@@ -192,6 +192,10 @@ class DumpTui(TerminalApp):
     def action_up(self) -> None:
         self.places.up()
 
+    async def action_back_or_quit(self) -> None:
+        if not self.places.back():
+            await self.action_quit()
+
     def action_step(self, by: int) -> None:
         self.rollout.steps.go(by)
 

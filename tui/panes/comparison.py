@@ -48,7 +48,7 @@ long equal passages are folded.
 - **enter** opens the tokens of the first one; **escape** goes back.
 """
     BINDINGS = [
-        Binding("t", "words", "Words", id="pair.words", tooltip="Compare words instead of tokens, or tokens again"),
+        Binding("W,t", "words", "Words", id="pair.words", tooltip="Compare words instead of tokens, or tokens again"),
         Binding("o", "exchange", "Swap", id="pair.exchange"),
         Binding("enter", "open", "Tokens", show=False, id="pair.open"),
     ]

@@ -47,7 +47,7 @@ marked `masked` was not trained on.
     BINDINGS = [
         Binding("t,enter", "tokens", "Tokens", id="conversation.tokens"),
         Binding("percent_sign", "partner", "Call, result", key_display="%", id="conversation.partner"),
-        Binding("M", "markdown", "Markdown", id="conversation.markdown"),
+        Binding("v,M", "markdown", "Markdown", id="conversation.markdown"),
     ]
 
     WITHOUT_ACTIONS = frozenset({"conversation"})

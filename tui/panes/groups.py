@@ -59,7 +59,7 @@ own reward, if the trainer's raw rewards equal the samples'.
         Binding("S", "reverse", "Reverse", show=False, id="groups.reverse"),
         Binding("b", "open('best')", "Best", id="groups.best"),
         Binding("w", "open('worst')", "Worst", id="groups.worst"),
-        Binding("m", "open('median')", "Median", id="groups.median"),
+        Binding("x,m", "open('median')", "Median", id="groups.median"),
     ]
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ step while the run is read; while a run is followed, steps that change are check
   **info**: worth knowing, such as the parallel layout and unrecognised files.
 - **enter** opens the step; **r** refreshes the list; **escape** goes back.
 """
-    BINDINGS = [Binding("r", "again", "Refresh", id="health.again")]
+    BINDINGS = [Binding("ctrl+r,r", "again", "Refresh", id="health.again")]
 
     WITHOUT_ACTIONS = frozenset({"conversation", "facts", "sample", "member", "compare"})
     ANSWERS_RENEW = True

@@ -78,7 +78,7 @@ same, and **G** goes to the oldest step.
         Binding("C", "pick_columns", "Columns", show=False, id="rollout.pick-columns"),
         Binding("m", "trend", "Trend", id="rollout.trend"),
         Binding("v", "picture", "Picture", show=False, id="rollout.picture"),
-        Binding("w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
+        Binding("R,w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
         Binding("ctrl+f", "search_run", "Search the run", show=False, id="rollout.search-run"),
     ]
 

@@ -51,8 +51,8 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
     BINDINGS = [
         Binding("m", "statistic", "Statistic", id="tokens.statistic"),
         Binding("M", "second", "Second statistic", show=False, id="tokens.second"),
-        Binding("s", "scale", "Scale", id="tokens.scale"),
-        Binding("C", "hues", "Hues", show=False, id="tokens.hues", tooltip="Change the hues of the shades"),
+        Binding("r,s", "scale", "Scale", id="tokens.scale"),
+        Binding("K,C", "hues", "Hues", show=False, id="tokens.hues", tooltip="Change the hues of the shades"),
         Binding("right_square_bracket", "worst(1)", "Worst token", key_display="]", id="tokens.worst"),
         Binding("left_square_bracket", "worst(-1)", "Back", key_display="[", show=False, id="tokens.worst-back"),
         Binding("right_curly_bracket", "step_worst(1)", key_display="}", show=False, id="tokens.step-worst"),
