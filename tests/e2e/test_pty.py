@@ -233,6 +233,25 @@ def test_a_terminal_that_takes_nothing_keeps_nobody_waiting(demo: Path, ends: bo
             terminal.wait(lambda: terminal.text == shown, "the same screen drawn anew")
 
 
+SLOW_FILL = """
+import time
+from dumptui.tui.app import app
+from dumptui.tui.terminal import terminal_app
+import_panes = app.import_panes
+app.import_panes = lambda: (time.sleep(1), import_panes())
+terminal_app.ENDING_SECONDS = 1000
+"""
+"""The other panes come late, and nothing ends the process but the app itself."""
+
+
+def test_a_key_typed_before_the_panes_are_there_does_not_hold_up_the_end(demo: Path) -> None:
+    with Terminal(demo, code=SLOW_FILL) as terminal:
+        terminal.until("step 3, 4 of 4", "? Keys")
+        terminal.press("2")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.process.wait(timeout=DEADLINE) == 143
+
+
 HANG = """
 import time
 from dumptui.tui.reading import step_reader

@@ -110,7 +110,7 @@ class DumpTui(TerminalApp):
             await self.rollout.fill()
             await self.panes.fill()
             if self.is_exiting:
-                return
+                return self._filled.set()  # or the end would wait for ever behind a key that was typed ahead
             self._make_controllers()
             self.steps.start(self.places)
             self.panes.show(self._asked_pane)
@@ -137,6 +137,8 @@ class DumpTui(TerminalApp):
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent):
             await self._filled.wait()  # typed ahead, it waits for the pane that it may be for
+            if self.is_exiting:
+                return
             if not isinstance(event, events.MouseMove):
                 self.reader.yield_to_ui()
         await super().on_event(event)
