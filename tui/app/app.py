@@ -105,16 +105,21 @@ class DumpTui(TerminalApp):
 
     async def _fill(self) -> None:
         """Add what the first screen does without: the other panes, the plots and the reader."""
-        await asyncio.wrap_future(self.reader.compute(import_panes))  # 0.3 s, in which the screen can be drawn
-        with self.batch_update():
-            await self.rollout.fill()
-            await self.panes.fill()
-            if self.is_exiting:
-                return self._filled.set()  # or the end would wait for ever behind a key that was typed ahead
+        try:
+            await asyncio.wrap_future(self.reader.compute(import_panes))  # 0.3 s, in which the screen can be drawn
+            if not self.is_exiting:  # else nothing can be mounted any more
+                with self.batch_update():
+                    await self._mount_panes()
+        finally:
+            self._filled.set()  # or a key typed ahead would wait without end, and the end of the app behind it
+
+    async def _mount_panes(self) -> None:
+        await self.rollout.fill()
+        await self.panes.fill()
+        if not self.is_exiting:
             self._make_controllers()
             self.steps.start(self.places)
             self.panes.show(self._asked_pane)
-        self._filled.set()
 
     def _make_controllers(self) -> None:
         from dumptui.tui.app.comparison import Comparison
