@@ -70,5 +70,5 @@ async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
         await until_shown(pilot, "Details: help")
         await press(pilot, "q")
         await until_shown(pilot, "all dumped fields")
-        await press(pilot, "q", "q")
+        await press(pilot, "q", "q", "q", "q")  # out of the details, to the samples, to the steps, and out
         await until(pilot, lambda: app._exit)
