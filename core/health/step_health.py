@@ -42,7 +42,9 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
     try:
         step = load(files, on_read)
     except DumpError as error:
-        errors = [error] if files.rollout is not None else []
+        errors = (
+            [] if error.path == str(files.key) else [error]
+        )  # that the rollout file is missing is found in the listing
         yield from (_unreadable(files.key, error) for error in errors + read_shards(files, on_read)[1])
         return
     if step.rollout_problem is not None and files.rollout is not None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dumptui.core.errors import DumpError, TooLittleMemory
 from dumptui.core.process.isolated_reader import read_isolated
 from dumptui.core.process.memory_limit import may_grow, memory_ceiling
-from dumptui.core.process.resources import can_hold
+from dumptui.core.process.resources import WORTH_ASKING, can_hold, memory_left
 from dumptui.core.ptfile.legacy_format import is_legacy, load_with_torch
 from dumptui.core.ptfile.number_lists import cut_number_runs
 from dumptui.core.ptfile.pickle_stream import OnRead, PickleFeed, feed_bytes
@@ -45,12 +45,13 @@ class PtFile:
     """A file of torch.save, or a bare pickle. `root` is what was saved, with a Tensor for each tensor.
 
     Raises DumpError; for a file that ends too early its subclass Truncated. A tensor read after the file has changed
-    raises DumpError too. `on_read(done, total)`, in bytes of the pickle, is called for every 128 KiB of it; what
-    it raises is passed on unchanged.
+    raises DumpError too. `claimed` is how many values all its tensors have. `on_read(done, total)`, in bytes of the
+    pickle, is called for every 128 KiB of it; what it raises is passed on unchanged.
     """
 
     def __init__(self, path: str | os.PathLike[str], on_read: OnRead | None = None) -> None:
         self._snapshot = Snapshot(path)
+        self.claimed = 0
         with self.reading():
             self.root = self._load(on_read)
 
@@ -89,6 +90,7 @@ class PtFile:
             raise DumpError(self.path, "is a zip without a data.pkl, so not a torch file")
         storages = Storages(self._snapshot, directory)
         root = self._load_pickle(storages, directory, on_read)
+        self.claimed = storages.claimed
         if storages.claimed > most_values(self.size):
             raise DumpError(self.path, f"its tensors claim {storages.claimed:,} values, more than it can hold")
         return root
@@ -134,13 +136,16 @@ class PtFile:
             raise
 
     def _unpickle(self, feed: PickleFeed, storages: Storages, arrays: Sequence[NDArray[Any]] = ()) -> Any:
+        needed = _GROWTH * feed.size + _SLACK_BYTES
+        allowance = _GROWTH * feed.size + _HEADROOM
+        left = memory_left() if needed >= WORTH_ASKING else None  # the system would end whoever takes more
         try:
-            with memory_ceiling(_GROWTH * feed.size + _HEADROOM):
+            with memory_ceiling(allowance if left is None else min(allowance, left)):
                 return Unpickler(feed, storages, arrays).load()
         except _BROKEN_PICKLE as error:
             if error is feed.interruption:
                 raise
-            if isinstance(error, MemoryError) and not may_grow(_GROWTH * feed.size + _SLACK_BYTES):
+            if isinstance(error, MemoryError) and not (may_grow(needed) and (left is None or needed <= left)):
                 raise TooLittleMemory(self.path) from error
             if isinstance(error, MemoryError):
                 problem = "its pickle asks for more memory than its size allows"

@@ -9,10 +9,13 @@ from dumptui.core.errors import DumpError
 from dumptui.core.formats.miles.train_file import Shard, read_shard
 from dumptui.core.formats.sample import OnRead, Rollout
 from dumptui.core.parallel.alignment import align_rows
+from dumptui.core.ptfile.tensor import SHARED_VALUES
 from dumptui.core.run.run import StepFiles, read_file
 from dumptui.core.step.rollout_source import read_rollout_of
 from dumptui.core.step.sample_fields import sample_fields
 from dumptui.core.step.step import Step
+
+TOO_MANY_VALUES = "the train files of its step share values: together they claim more than they can hold"
 
 
 def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
@@ -34,12 +37,22 @@ def load(files: StepFiles, on_read: OnRead | None = None) -> Step:
 
 
 def read_shards(files: StepFiles, on_read: OnRead | None) -> tuple[list[Shard], list[DumpError]]:
-    """Return what the train files of a step hold, and the errors of those that can't be read."""
+    """Return what the train files of a step hold, and the errors of those that can't be read.
+
+    What each file may claim beyond its size would add up over hundreds of ranks: the files of a step share one budget,
+    and the file that goes beyond it costs itself, before any of its values is read.
+    """
     shards: list[Shard] = []
     broken: list[DumpError] = []
+    shared_left = SHARED_VALUES
     for rank, entry in files.shards:
         try:
-            shards += read_file(entry.path, partial(read_shard, step=files.key.step, rank=rank, on_read=on_read))
+            found = read_file(entry.path, partial(read_shard, step=files.key.step, rank=rank, on_read=on_read))
+            excess = max((shard.claimed - shard.size for shard in found), default=0)
+            if excess > shared_left:
+                raise DumpError(entry.path, TOO_MANY_VALUES)
+            shared_left -= max(excess, 0)
+            shards += found
         except DumpError as error:
             broken.append(error)
     return shards, broken

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.errors import BeingWritten, DumpError, NotHere, rebuilt
 from dumptui.core.formats.miles.parquet_mirror import read_mirror
 from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import OnRead, Rollout, Sample, bounded, read_rollout, read_samples
@@ -49,8 +49,16 @@ def rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Rol
     try:
         samples = read_mirror(mirror)
     except DumpError as error:
-        raise problem from error
+        raise without_mirror(files, mirror, problem, error) from error
     return noted_rollout(files, mirror, samples, note)
+
+
+def without_mirror(files: StepFiles, mirror: Path, problem: DumpError, error: DumpError) -> DumpError:
+    """Return what is wrong with both files; a mirror that can't be read here says nothing about the step."""
+    kind = NotHere if isinstance(error, NotHere) else DumpError
+    if files.rollout is None:
+        return rebuilt(kind, str(mirror), f"{error.problem}; the rollout file is missing")
+    return rebuilt(kind, problem.path, f"{problem.problem}; its parquet mirror {mirror.name}: {error.problem}")
 
 
 def rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:

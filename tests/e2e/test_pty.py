@@ -233,23 +233,30 @@ def test_a_terminal_that_takes_nothing_keeps_nobody_waiting(demo: Path, ends: bo
             terminal.wait(lambda: terminal.text == shown, "the same screen drawn anew")
 
 
-SLOW_FILL = """
+IMPORT_HANGS = """
 import time
 from dumptui.tui.app import app
 from dumptui.tui.terminal import terminal_app
-import_panes = app.import_panes
-app.import_panes = lambda: (time.sleep(1), import_panes())
+app.import_panes = lambda: time.sleep(1000)
 terminal_app.ENDING_SECONDS = 1000
 """
-"""The other panes come late, and nothing ends the process but the app itself."""
 
 
-def test_a_key_typed_before_the_panes_are_there_does_not_hold_up_the_end(demo: Path) -> None:
-    with Terminal(demo, code=SLOW_FILL) as terminal:
-        terminal.until("step 3, 4 of 4", "? Keys")
-        terminal.press("2")
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_signal_ends_it_while_keys_wait_for_the_panes(demo: Path, tmp_path: Path, drained: bool) -> None:
+    """Keys that were typed ahead kept the queue in which the end comes; the last resort is turned off here."""
+    left = {"TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with Terminal(demo, "--step", "2", size=(120, 40), code=IMPORT_HANGS, env=left) as terminal:
+        terminal.until("step 2, 3 of 4")
+        terminal.settle()
+        for _ in range(20):
+            terminal.press("2", "6", "1", "5")
         terminal.process.send_signal(signal.SIGTERM)
-        assert terminal.process.wait(timeout=DEADLINE) == 143
+        if drained:
+            assert terminal.end() == 143
+            terminal.assert_clean()
+        assert terminal.process.wait(timeout=5) == 143
+        assert list(tmp_path.glob("dumptui*")) == list(tmp_path.glob("cache/**/.new-*")) == []
 
 
 HANG = """

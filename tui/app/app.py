@@ -105,18 +105,18 @@ class DumpTui(TerminalApp):
 
     async def _fill(self) -> None:
         """Add what the first screen does without: the other panes, the plots and the reader."""
-        try:
-            await asyncio.wrap_future(self.reader.compute(import_panes))  # 0.3 s, in which the screen can be drawn
-            if not self.is_exiting:  # else nothing can be mounted any more
-                with self.batch_update():
-                    await self._mount_panes()
-        finally:
-            self._filled.set()  # or a key typed ahead would wait without end, and the end of the app behind it
-
-    async def _mount_panes(self) -> None:
-        await self.rollout.fill()
-        await self.panes.fill()
-        if not self.is_exiting:
+        imported = asyncio.wrap_future(self.reader.compute(import_panes))  # 0.3 s, in which the screen can be drawn
+        ended = asyncio.ensure_future(self._filled.wait())
+        await asyncio.wait((imported, ended), return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if self.is_exiting:
+            return
+        imported.result()
+        with self.batch_update():
+            await self.rollout.fill()
+            await self.panes.fill()
+            if self.is_exiting:
+                return
             self._make_controllers()
             self.steps.start(self.places)
             self.panes.show(self._asked_pane)
@@ -157,6 +157,7 @@ class DumpTui(TerminalApp):
                 self.sheets.remember()
         finally:
             super().exit(result, return_code, message)
+            self._filled.set()  # a key that waits for the panes would keep the app's queue from its end
 
     def on_unmount(self) -> None:
         self.reader.close()

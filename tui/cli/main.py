@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(error))
         return 2
     except MemoryError as error:
-        complain(str(error) or "too little memory is allowed")
+        complain(str(error if isinstance(error, TooLittleMemory) else TooLittleMemory()))
         return 2
     except BrokenPipeError:  # the reader went away
         put_nowhere(sys.stdout)

@@ -54,6 +54,7 @@ class Shard:
     `rank` is the number in the file name, or `recorded_rank`, the number in the content, if the name has none.
     `positions` are the positions of its rows in the rollout file, where dumped; `padded` is max_seq_lens. `per_token`
     names the columns with one value per response token, `malformed` those that should have and hold something else.
+    `claimed` is how many values its rows and the tensors of its file have, shared ones counted for each row.
     """
 
     path: Path
@@ -71,6 +72,7 @@ class Shard:
     responses: Ints
     padded: Ints | None
     file: PtFile
+    claimed: int = 0
     notes: tuple[str, ...] = ()
     per_token: tuple[str, ...] = ()
     malformed: tuple[str, ...] = ()
@@ -141,7 +143,8 @@ def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None =
 def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any], step: int, rank: int | None) -> Shard:
     with file.reading():
         listed = {name: read_column(name, values) for name, values in columns.items()}
-    if sum(map(shared_values, listed.values())) > most_values(file.size):
+    claimed = file.claimed + sum(map(shared_values, listed.values()))
+    if claimed > most_values(file.size):
         raise DumpError(file.path, "its rows share tensors: together they claim more values than it can hold")
     responses = int_column(listed.get("response_lengths"), sizes(listed.get("loss_masks")))
     totals = int_column(listed.get("total_lengths"), sizes(listed.get("tokens")))
@@ -176,6 +179,7 @@ def make_shard(file: PtFile, root: Mapping[str, Any], columns: Mapping[str, Any]
         responses=responses,
         padded=padded if padded is not None and len(padded) == count else None,
         file=file,
+        claimed=claimed,
         notes=tuple(notes),
         per_token=per_token,
         malformed=tuple(name for name in other_columns if count and holds_something(listed.get(name))),

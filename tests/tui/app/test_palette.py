@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.command import CommandList
 from textual.pilot import Pilot
 
 from dumptui.core.run.run import StepKey
@@ -61,3 +62,18 @@ async def test_a_second_click_beside_it_is_late(demo: Path) -> None:
         await until(pilot, lambda: len(app.screen_stack) == 1)
         await press(pilot, "1")
         await until_shown(pilot, "step 3, 4 of 4")
+
+
+async def test_a_page_key_waits_for_room(demo: Path) -> None:
+    """In a window of few lines the results have none, and Textual has no line to move a page from."""
+    async with opened_with_state(demo, size=(40, 12)) as (app, pilot):
+        await pilot.resize_terminal(40, 3)
+        await press(pilot, "ctrl+p", *"pane")
+        found = app.screen.query_one(CommandList)
+        await until(pilot, lambda: found.option_count > 1 and found.display and not found.scrollable_content_region)
+        await press(pilot, "down", "pagedown", "pageup")
+        assert app._exception is None and len(app._notifications) == 0
+        await pilot.resize_terminal(40, 12)
+        await until_shown(pilot, "Pane: ")
+        await press(pilot, "pagedown", "enter")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
