@@ -120,6 +120,7 @@ class DumpTui(TerminalApp):
             self._make_controllers()
             self.steps.start(self.places)
             self.panes.show(self._asked_pane)
+        self._filled.set()
 
     def _make_controllers(self) -> None:
         from dumptui.tui.app.comparison import Comparison
