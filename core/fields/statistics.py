@@ -28,14 +28,17 @@ class Masked:
         chosen = flat.known & mask.known & (mask.values > 0)
         there = counts = count_true(chosen, flat.offsets)
         self._values = flat.values[chosen]
+        self._odd: Ints = np.empty(0, np.int64)
         finite = np.isfinite(self._values)
         if not finite.all():
+            self._odd = np.flatnonzero(chosen)[~finite]
             chosen[chosen] = finite
             counts = count_true(chosen, flat.offsets)
             self._values = self._values[finite]
         whole = flat.ok & mask.ok
         self._filled = counts > 0
         self._starts = (np.cumsum(counts) - counts)[self._filled]
+        self._chosen, self._offsets = chosen, flat.offsets
         self.count = np.where(whole, counts, 0)
         self.not_finite: Ints = np.where(whole, there - counts, 0)
 
@@ -44,6 +47,9 @@ class Masked:
 
     def mean_abs(self) -> list[float | None]:
         return self._shown(self._reduce(np.add, np.abs(self._values), np.float64) / np.maximum(self.count, 1))
+
+    def sum_abs(self) -> list[float | None]:
+        return self._shown(self._reduce(np.add, np.abs(self._values), np.float64))
 
     def max(self) -> list[float | None]:
         return self._shown(self._reduce(np.maximum, self._values, self._values.dtype))
@@ -58,6 +64,25 @@ class Masked:
         for at, (start, stop) in zip(np.flatnonzero(self._filled), stretches, strict=True):
             spreads[at] = spread(self._values[start:stop]) if self.count[at] > 1 else None
         return spreads
+
+    def first_max_abs(self) -> list[int | None]:
+        """Return the place in the response of each sample's first value of the largest magnitude."""
+        places: list[int | None] = [None] * len(self.count)
+        stretches = pairwise([*self._starts.tolist(), len(self._values)])
+        for at, (start, stop) in zip(np.flatnonzero(self._filled).tolist(), stretches, strict=True):
+            if self.count[at]:
+                inside = np.flatnonzero(self._chosen[self._offsets[at] : self._offsets[at + 1]])
+                places[at] = int(inside[np.abs(self._values[start:stop]).argmax()])
+        return places
+
+    def first_not_finite(self) -> list[int | None]:
+        """Return the place in the response of each sample's first NaN or infinite value."""
+        places: list[int | None] = [None] * len(self.count)
+        owners = np.searchsorted(self._offsets, self._odd, "right") - 1
+        for at, index in zip(owners[::-1].tolist(), self._odd[::-1].tolist(), strict=True):
+            if self.not_finite[at]:
+                places[at] = index - int(self._offsets[at])
+        return places
 
     def _reduce(self, ufunc: np.ufunc, values: Array, dtype: npt.DTypeLike) -> Array:
         """Return `ufunc` reduced over the values of each sample; 0 for a sample without values."""

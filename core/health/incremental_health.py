@@ -43,9 +43,15 @@ class Checkup:
         self._forgotten: set[StepKey] = set()
         self._due = -math.inf  # when a step has to be checked again although the run is the same
         self._listed: list[Record] = []
+        self._has_listed = False
         self._streams: list[Record] = []
         self._streams_changed = True
         self._streams_due = -math.inf
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the first part is done, which reads no file."""
+        return self._has_listed
 
     def forget(self, keys: Iterable[StepKey], streams: bool) -> None:
         """Check these steps again in the next parts, and telemetry too if `streams` have grown."""
@@ -90,6 +96,7 @@ class Checkup:
 
     def _look_at_listing(self, run: Run) -> list[Record]:
         self._listed = [record_of(self._root, finding) for finding in listing_findings(run, self._missing)]
+        self._has_listed = True
         return self._listed
 
     def _look_at_step(self, files: StepFiles, seen: set[str]) -> list[Record]:

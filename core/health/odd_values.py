@@ -10,7 +10,7 @@ import numpy as np
 from dumptui.core.arrays import Array, Bools
 from dumptui.core.fields.registry import scale_of
 from dumptui.core.fields.token_field import TokenField
-from dumptui.core.health.finding import Level
+from dumptui.core.health.finding import Finding, Level
 from dumptui.core.step.step import Step
 from dumptui.core.text import plural, sample_label
 
@@ -38,7 +38,7 @@ class OddCount:
 
     tokens: int
     samples: int
-    sample: str
+    sample: tuple[int | None, int]
     position: int
     value: float
 
@@ -66,20 +66,21 @@ class OddValues:
         owners = np.searchsorted(flat.offsets, indices, "right") - 1
         sample = self._step.samples[int(flat.positions[owners[0]])]
         position = int(indices[0] - flat.offsets[owners[0]]) + sample.prompt_length
-        label = sample_label(sample.index, sample.occurrence)
-        count = OddCount(len(indices), len(set(owners.tolist())), label, position, float(flat.values[indices[0]]))
+        place, value = (sample.index, sample.occurrence), float(flat.values[indices[0]])
+        count = OddCount(len(indices), len(set(owners.tolist())), place, position, value)
         total = self._counts.setdefault((flat.name, kind), count)
         if total is not count:
             total.add(count)
 
-    def findings(self) -> Iterator[tuple[Level, str]]:
-        """Yield the level and the message of each field and kind that occurred."""
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each field and kind that occurred."""
         for (name, kind), count in self._counts.items():
             level, words = ODD_KINDS[kind]
             value = "" if kind == "nan" else f", {count.value:.6g}"
             tokens = f"{plural(count.tokens, 'trained token')} of {plural(count.samples, 'sample')}"
-            first = f"first in sample {count.sample} at #{count.position}{value}"
-            yield level, f"{name} is {words} at {tokens}: {first}"
+            first = f"first in sample {sample_label(*count.sample)} at #{count.position}{value}"
+            problem = f"{name} is {words} at {tokens}: {first}"
+            yield Finding(level, problem, self._step.files.key, None, count.sample, count.position)
 
 
 def kinds(name: str, values: Array) -> dict[str, Bools]:

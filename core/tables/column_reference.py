@@ -7,7 +7,13 @@ from collections.abc import Iterable
 
 from dumptui.core.fields.registry import FIELDS, FieldDefinition
 from dumptui.core.tables.columns import FLAG, SAMPLE_COLUMNS, STEP_COLUMNS, ColumnDefinition
-from dumptui.core.tables.view_columns import DISTRIBUTION_COLUMNS, FINDING_COLUMNS, GROUP_COLUMNS, TRAIN_FILE_COLUMNS
+from dumptui.core.tables.view_columns import (
+    DISTRIBUTION_COLUMNS,
+    FINDING_COLUMNS,
+    GROUP_COLUMNS,
+    OVERVIEW_COLUMNS,
+    TRAIN_FILE_COLUMNS,
+)
 
 HEAD = """\
 # Columns
@@ -28,6 +34,7 @@ def reference() -> str:
         ("Batch: train files", map(column_line, TRAIN_FILE_COLUMNS)),
         ("Batch: per-token columns", map(column_line, DISTRIBUTION_COLUMNS)),
         ("Health", map(column_line, FINDING_COLUMNS)),
+        ("Overview", map(column_line, OVERVIEW_COLUMNS)),
     ]
     return HEAD + "".join(f"\n## {title}\n\n{TABLE_HEAD}{''.join(lines)}" for title, lines in parts)
 

@@ -29,6 +29,7 @@ FormatKind: TypeAlias = Literal[
     "size",
     "list",
 ]
+Severity: TypeAlias = Literal["error", "warning", "note"]
 StatisticName: TypeAlias = Literal["mean", "mean_abs", "max", "max_abs", "std"]
 ReductionName: TypeAlias = Literal["mean", "max", "share", "sum"]
 
@@ -95,6 +96,11 @@ class ColumnDefinition(NamedTuple):
     alarm_limit: float | None = None
     alarm_words: str = ""
     """What a value at the limit or beyond it is, in the words of the help."""
+    alarm_severity: Severity = "warning"
+    """How bad a value at the limit is, and one at `error_limit` or beyond it is an error."""
+    error_limit: float | None = None
+    alarm_sentence: str = ""
+    """What the overview says of such a value, with `{}` for it."""
     covers: Literal["all", "trained", "rewarded"] = "all"
     """The samples that a number of a step covers."""
     trend: int | None = None
@@ -106,6 +112,13 @@ class ColumnDefinition(NamedTuple):
     def formula(self) -> str:
         computed = self.statistic or self.reduction
         return self.formula_words if computed is None else computed.formula
+
+    def severity(self, value: object) -> Severity | None:
+        """Return how bad a value at the limit or beyond it is; None for one within."""
+        if not self.alarms(value):
+            return None
+        is_error = self.error_limit is not None and isinstance(value, (int, float)) and value >= self.error_limit
+        return "error" if is_error else self.alarm_severity
 
     def alarms(self, value: object) -> bool:
         """Whether a value is at the limit or beyond it."""
@@ -202,6 +215,8 @@ STEP_COLUMNS = (
         worse="high",
         alarm_limit=0.25,  # where the miles dashboard warns
         alarm_words="a quarter of the samples truncated",
+        alarm_severity="note",
+        alarm_sentence="{} of the samples truncated",
         trend=5,
     ),
     ColumnDefinition(
@@ -215,6 +230,8 @@ STEP_COLUMNS = (
         worse="high",
         alarm_limit=0.5,  # where the miles dashboard warns
         alarm_words="half of the groups with equal rewards",
+        alarm_severity="note",
+        alarm_sentence="{} of the groups have equal rewards",
         trend=6,
     ),
     ColumnDefinition(
@@ -261,6 +278,8 @@ STEP_COLUMNS = (
         worse="high",
         alarm_limit=0.03,  # what the checks of miles allow between trainer and engine
         alarm_words="|Δ| of 0.03 or more",
+        error_limit=0.3,
+        alarm_sentence="|Δ| {}",
         covers="trained",
         trend=1,
         followed=True,
@@ -300,7 +319,35 @@ STEP_COLUMNS = (
         worse="high",
         alarm_limit=1,
         alarm_words="any NaN or infinite value",
+        alarm_severity="error",
+        alarm_sentence="{} NaN or inf",
     ),
+    ColumnDefinition(
+        name="token_mean_abs_lp_diff",
+        label="tok |Δ|",
+        tip="mean |train - rollout log-prob| over all unmasked tokens of the step, so long samples weigh more",
+        formula_words="sum(|lp_diff|) / its tokens",
+        unit="nats",
+        format=fixed(4),
+        worse="high",
+        covers="trained",
+    ),
+    ColumnDefinition(
+        name="worst_token_share",
+        label="1 token",
+        tip="share of the sum of |train - rollout log-prob| that the largest one has",
+        formula_words="max(|lp_diff|) / sum(|lp_diff|)",
+        unit="share",
+        format=PERCENT,
+        worse="high",
+        covers="trained",
+    ),
+    ColumnDefinition(name="worst_sample", tip="Sample.index of the sample with the largest |Δ|", shown="never"),
+    ColumnDefinition(name="worst_occurrence", tip="its number among those with its index, from 0", shown="never"),
+    ColumnDefinition(name="worst_token", tip="position of the token with the largest |Δ|", shown="never"),
+    ColumnDefinition(name="not_finite_sample", tip="Sample.index of the first with NaN or inf", shown="never"),
+    ColumnDefinition(name="not_finite_occurrence", tip="its number among those with its index", shown="never"),
+    ColumnDefinition(name="not_finite_token", tip="position of its first token with NaN or inf", shown="never"),
     ColumnDefinition(name="statuses", tip="samples by Sample.status", format=TEXT, shown="never"),
     ColumnDefinition(name="reward_entries", tip="the entries of rewards that are dicts", format=TEXT, shown="never"),
 )
@@ -607,6 +654,22 @@ SAMPLE_COLUMNS = (
         unit="values",
         format=ODD_COUNT,
         shown="never",
+    ),
+    ColumnDefinition(
+        name="not_finite_token", tip="position of the first of these that is a token's", unit="tokens", shown="never"
+    ),
+    ColumnDefinition(
+        name="lp_diff_tokens", tip="unmasked tokens with a finite difference", unit="tokens", shown="never"
+    ),
+    ColumnDefinition(
+        name="sum_abs_lp_diff",
+        tip="sum of |train - rollout log-prob| over unmasked tokens",
+        formula_words="sum(|lp_diff|)",
+        unit="nats",
+        shown="never",
+    ),
+    ColumnDefinition(
+        name="max_abs_lp_diff_token", tip="position of the token with the largest |Δ|", unit="tokens", shown="never"
     ),
 )
 """In the order of the records."""

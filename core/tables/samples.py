@@ -34,14 +34,14 @@ from dumptui.core.types import Record
 FieldStates: TypeAlias = tuple[list[State], list[str | None]]
 OnField: TypeAlias = Callable[[float], object]
 MAX_VERSIONS_BEHIND = 16  # weight versions; hardly a sample waits longer to be trained on
-FOR_GROUPS = frozenset(("sample_index", "group_index", "execution", "status"))
-"""The columns that groups, executions and statuses are told by."""
+FOR_STEP = frozenset(("sample_index", "occurrence", "group_index", "execution", "status"))
+"""The columns that tell groups, executions and statuses, and that name the worst sample."""
 
 SAMPLE_NAMES = names_of(SAMPLE_COLUMNS)
 OF_SAMPLE = {column.name: column.of_sample for column in SAMPLE_COLUMNS if column.of_sample is not None}
 """How the columns that a sample tells by itself are computed."""
 
-OF_SAMPLE_BRIEF = {name: compute for name, compute in OF_SAMPLE.items() if name in FOR_GROUPS | reduced_columns()}
+OF_SAMPLE_BRIEF = {name: compute for name, compute in OF_SAMPLE.items() if name in FOR_STEP | reduced_columns()}
 """Those that the step's own row needs."""
 
 
@@ -166,6 +166,10 @@ class FieldStatistics:
         self.states: list[FieldStates] = []
         self.not_finite: dict[str, Ints] = {}
         """How many values of each field that is dumped, or the difference, are NaN or infinite, by sample."""
+        self.first_not_finite: dict[str, list[int | None]] = {}
+        """The place of the first of them in each response."""
+        self.of_difference: dict[str, Sequence[object]] = {}
+        """What the steps table needs of the difference: its sum and its tokens, and where it is largest."""
         self._step = step
         self._columns: dict[str, dict[str, StatisticName]] = {}
         for column in columns:
@@ -189,6 +193,13 @@ class FieldStatistics:
         if definition(name).derive is None and name in self._columns:
             self.states.append((flat.states, flat.reasons))
             self.not_finite[name] = masked.not_finite
+            self.first_not_finite[name] = masked.first_not_finite()
+        if name == "lp_diff":
+            self.of_difference = {
+                "lp_diff_tokens": masked.count.tolist(),
+                "sum_abs_lp_diff": masked.sum_abs(),
+                "max_abs_lp_diff_token": self._tokens(masked.first_max_abs()),
+            }
         for derived in self._columns:
             if derived != name and source_of(derived) == name:
                 self._step.pause()
@@ -199,6 +210,16 @@ class FieldStatistics:
         for column, statistic in self._columns.get(flat.name, {}).items():
             self.values[column] = STATISTICS[statistic](masked)
         return masked
+
+    def _tokens(self, places: Sequence[int | None]) -> list[int | None]:
+        """Return places in responses as positions in the samples, prompt included."""
+        prompts = (sample.prompt_length for sample in self._step.samples)
+        return [None if at is None else prompt + at for prompt, at in zip(prompts, places, strict=True)]
+
+    def first_not_finite_tokens(self, names: Iterable[str]) -> list[int | None]:
+        """Return the first position of each sample at which one of these fields is NaN or infinite."""
+        places = zip(*(self.first_not_finite[name] for name in names), strict=True)
+        return self._tokens([min((at for at in found if at is not None), default=None) for found in places])
 
     def count_not_finite(self, names: Iterable[str] | None = None) -> list[int]:
         """Return how many values of these fields, by default of all, are NaN or infinite, by sample."""
@@ -218,10 +239,14 @@ def statistics(step: Step, on_field: OnField | None = None, *, brief: bool = Fal
     reduced = [column for column in SAMPLE_COLUMNS if column.name in reduced_columns()]
     found = FieldStatistics(step, reduced if brief else SAMPLE_COLUMNS)
     found.read(on_field)
-    in_steps = {column.statistic.field: None for column in reduced if column.statistic is not None}
-    odd = {"step_not_finite": found.count_not_finite(map(source_of, in_steps))}
+    in_steps = {source_of(column.statistic.field): None for column in reduced if column.statistic is not None}
+    for_steps = {
+        **found.of_difference,
+        "step_not_finite": found.count_not_finite(in_steps),
+        "not_finite_token": found.first_not_finite_tokens(in_steps),
+    }
     if brief:
-        return {**found.values, **odd}
+        return {**found.values, **for_steps}
     return {
         **found.values,
         "effective_length": effective_lengths(found.mask),
@@ -229,7 +254,7 @@ def statistics(step: Step, on_field: OnField | None = None, *, brief: bool = Fal
         **of_states(step, found.states),
         "not_finite": found.count_not_finite(),
         "diff_not_finite": found.count_not_finite(["lp_diff"]),
-        **odd,
+        **for_steps,
     }
 
 

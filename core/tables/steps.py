@@ -279,6 +279,8 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "reward_std": std(rewards),
         "reward_episode_mean": mean(attempts(table, rewards)),
         **reductions(STEP_COLUMNS, table),
+        **worst_token(table),
+        **first_not_finite(table),
         "zero_std_frac": mean([float(spread <= SAME_REWARD) for spread in spreads if spread is not None]),
         "staleness_reason": None,
         "weight_version_begun": None if versions is None else versions.begun,
@@ -287,6 +289,34 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         **({"reward_entries": names} if (names := reward_names(step)) else {}),
     }
     return in_order(names_of(STEP_COLUMNS), row)
+
+
+def worst_token(table: Sequence[Record]) -> Record:
+    """Return the mean |Δ| over all tokens, and which token has the largest one and its share of their sum."""
+    sums, largest = floats(table, "sum_abs_lp_diff"), floats(table, "max_abs_lp_diff")
+    whole, tokens = sum(value for value in sums if value is not None), total(table, "lp_diff_tokens")
+    at = max(
+        (at for at, value in enumerate(largest) if value is not None), key=lambda at: largest[at] or 0, default=None
+    )
+    peak = None if at is None else largest[at]
+    return {
+        "token_mean_abs_lp_diff": whole / tokens if tokens else None,
+        "worst_token_share": None if peak is None or not whole else peak / whole,
+        **place_of("worst", table, at, "max_abs_lp_diff_token"),
+    }
+
+
+def first_not_finite(table: Sequence[Record]) -> Record:
+    """Return the first sample with NaN or infinite values, and its first token with one."""
+    at = next((at for at, row in enumerate(table) if row["step_not_finite"]), None)
+    return place_of("not_finite", table, at, "not_finite_token")
+
+
+def place_of(name: str, table: Sequence[Record], at: int | None, token: str) -> Record:
+    """Return a sample of the table and a token of it as columns of the steps table."""
+    row = {} if at is None else table[at]
+    index, occurrence = row.get("sample_index"), row.get("occurrence")
+    return {f"{name}_sample": index, f"{name}_occurrence": occurrence, f"{name}_token": row.get(token)}
 
 
 def reductions(columns: Sequence[ColumnDefinition], table: Sequence[Record]) -> Record:

@@ -195,4 +195,18 @@ FINDING_COLUMNS = (
     ),
     ColumnDefinition(name="file", label="file", tip="the file", format=TEXT),
     ColumnDefinition(name="problem", label="problem", tip="the problem", format=TEXT),
+    ColumnDefinition(name="sample_index", tip="the first sample that has it", shown="never"),
+    ColumnDefinition(name="occurrence", tip="its number among those with its index, from 0", shown="never"),
+    ColumnDefinition(name="token", tip="its first token that has it, by position", shown="never"),
+)
+
+OVERVIEW_COLUMNS = (
+    ColumnDefinition(name="severity", tip="error, warning or note", format=TEXT),
+    ColumnDefinition(name="steps", tip="all steps that it is about; blank for the whole run", format=TEXT),
+    ColumnDefinition(name="step", tip="the worst of them"),
+    ColumnDefinition(name="evaluation", tip="whether they are evals", format=FLAG),
+    ColumnDefinition(name="sample_index", tip="the sample to look at, in that step"),
+    ColumnDefinition(name="occurrence", tip="its number among those with its index, from 0"),
+    ColumnDefinition(name="token", tip="the token to look at, by position"),
+    ColumnDefinition(name="reason", tip="what is wrong, with its number and limit", format=TEXT),
 )

@@ -37,6 +37,7 @@ async def test_panes_look_as_before(demo: Path, size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: not app.wait.waiting and len(app.rollout.rows) == len(app.steps.run.steps))
         app.rollout.steps.show()
+        await until(pilot, lambda: app.rollout.overview.is_complete)
         for name, keys in WAYS.items():
             for key in keys:
                 await press(pilot, key)

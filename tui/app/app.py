@@ -30,7 +30,7 @@ from dumptui.tui.session.preferences import Preferences
 from dumptui.tui.terminal.terminal_app import TerminalApp
 from dumptui.tui.terminal.themes import keep_theme
 from dumptui.tui.widgets.key_bar import KeyLine
-from dumptui.tui.widgets.line import Line
+from dumptui.tui.widgets.line import Line, TailedLine
 from dumptui.tui.widgets.message import Answer
 from dumptui.tui.widgets.progress_line import WaitLine
 from dumptui.tui.widgets.tab_bar import TabLine
@@ -76,9 +76,9 @@ class DumpTui(TerminalApp):
         self.reader = Reader(summaries or Summaries(run, Cache(run.root, None)), self.post_message, workers, follow)
         self.rollout = RolloutPane(list(run.steps), Finder(self.reader), Preferences(self.state))
         self.wait = WaitLine(id="progress")
-        self._where = Line(id="where")
+        self._where = TailedLine(id="where")
         self._switcher = PaneSwitcher(self.rollout, initial=FIRST_PANE, id="panes")
-        self._tabs = TabLine(TABS, *((None, 0.45) if follow else (SHORT_TABS, 0.56)))  # a live run needs room for news
+        self._tabs = TabLine(TABS, *((None, 0.45) if follow else (SHORT_TABS, 0.58)))  # a live run needs room for news
         live = Live(follow, key is None, bell)
         self.steps = Steps(self, run, key, self.reader, live, self.rollout, self.wait, self._where)
         self.panes = Panes(self, self._switcher, self._tabs, self.rollout)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from dumptui.tui.panes import FIRST_PANE, PANE_LIST, SAMPLE_PANES
 from dumptui.tui.panes.pane import Pane
+from dumptui.tui.reading.messages import HealthRows
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
+    from dumptui.core.types import Record
     from dumptui.tui.app.pane_switcher import PaneSwitcher
     from dumptui.tui.panes.rollout.pane import RolloutPane
     from dumptui.tui.reading.messages import StepLoaded
@@ -29,6 +31,9 @@ def import_panes() -> None:
     from dumptui.tui.widgets.plot.canvas import figure_class
 
     figure_class()  # imports plotext
+
+
+HEALTH = "health"
 
 
 class Panes:
@@ -118,6 +123,15 @@ class Panes:
             pane.arrange_samples(self._rollout.arrangement)
 
     def take(self, answer: Answer) -> None:
+        if isinstance(answer, HealthRows):
+            self._tabs.count(HEALTH, *tab_count(self._rollout.findings))
         for pane in self._with_own("take"):
             with self._app.renewing(pane) if pane.ANSWERS_RENEW else self._app.containing(pane):
                 pane.take(answer)
+
+
+def tab_count(findings: Sequence[Record]) -> tuple[str, str]:
+    """Return the number of errors with `!`, else that of warnings, and the sign that stands for it in a short title."""
+    levels = [row["level"] for row in findings]
+    errors, warnings = levels.count("error"), levels.count("warning")
+    return (f"{errors}!", "!") if errors else (str(warnings or ""), "")

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
 from dumptui.core.text import visible
+from dumptui.tui.app.panes import HEALTH
 from dumptui.tui.app.samples import TOKENS
 from dumptui.tui.panes import FIRST_PANE, TABS
-from dumptui.tui.panes.requests import Request, StepChosen, StepWanted
+from dumptui.tui.panes.health import HealthPane
+from dumptui.tui.panes.requests import FindingWanted, PlaceWanted, Request, StepChosen, StepWanted
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.session.location import Location
@@ -76,6 +78,11 @@ class Places:
         match request:
             case StepChosen():
                 self._choose_step(request)
+            case PlaceWanted():
+                self.go(request.place)
+            case FindingWanted():
+                self._panes.show(HEALTH)
+                self._panes.of(HealthPane).select(request.finding)
             case StepWanted():
                 self._rollout.leave_level()
                 self._choose_step(request)

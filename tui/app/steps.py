@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from dumptui.core.health.finding import count_words
 from dumptui.core.process import gc_tuning
 from dumptui.core.text import plural, visible
 from dumptui.tui.app.follow import POLL_SECONDS, Live, is_newer
 from dumptui.tui.panes.requests import ReadWanted, Request, RewardKeyChosen, SampleRowMoved
 from dumptui.tui.presentation.headline import headline, window_title
-from dumptui.tui.reading.messages import Broken, ReadProgress, RunPolled, StepFailed, StepLoaded, StepSummaries, Unseen
+from dumptui.tui.reading.messages import (
+    Broken,
+    HealthRows,
+    ReadProgress,
+    RunPolled,
+    StepFailed,
+    StepLoaded,
+    StepSummaries,
+    Unseen,
+)
 from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
     from dumptui.tui.panes.rollout.pane import RolloutPane
     from dumptui.tui.reading.reader import Reader
     from dumptui.tui.terminal.terminal_app import TerminalApp
-    from dumptui.tui.widgets.line import Line
+    from dumptui.tui.widgets.line import TailedLine
     from dumptui.tui.widgets.message import Answer
     from dumptui.tui.widgets.progress_line import WaitLine
 
@@ -58,7 +68,7 @@ class Steps:
         live: Live,
         rollout: RolloutPane,
         wait: WaitLine,
-        where: Line,
+        where: TailedLine,
     ) -> None:
         """`where` is the line that names the step and says how the run is followed."""
         self._app = app
@@ -82,6 +92,7 @@ class Steps:
         self._screen = screen
         self.open(self.wanted)
         self._scan_others()
+        self._reader.begin_health()
         if self.live.on:
             self._reader.look()
             self._app.set_interval(POLL_SECONDS, self._reader.look)
@@ -160,6 +171,9 @@ class Steps:
                 self._show_progress(answer)
             case StepSummaries():
                 self._summarise(answer)
+            case HealthRows():
+                self._rollout.take_findings(answer)
+                self.show_where()
             case RunPolled():
                 self._run_polled(answer)
             case Unseen():
@@ -171,7 +185,7 @@ class Steps:
     # The step ----------------------------------------------------------------------------------------------------
 
     def _step_loaded(self, loaded: StepLoaded) -> None:
-        self._rollout.steps.summarise(loaded.key, loaded.row)
+        self._rollout.summarise(loaded.key, loaded.row)
         if loaded.key != self.wanted or (not loaded.samples and self._try_another()):
             return
         waited = self.wait.waiting
@@ -198,7 +212,7 @@ class Steps:
             self._app.notify(visible(message), severity="warning", markup=False)
 
     def _step_failed(self, failure: StepFailed) -> None:
-        self._rollout.steps.summarise(failure.key, failure.row)
+        self._rollout.summarise(failure.key, failure.row)
         if failure.key == self.wanted and not self._try_another():
             self.wait.end()
             self._screen.show_failure(failure.problem)
@@ -224,7 +238,7 @@ class Steps:
 
     def _summarise(self, summaries: StepSummaries) -> None:
         for key, row in summaries.rows.items():
-            self._rollout.steps.summarise(key, row)
+            self._rollout.summarise(key, row)
         if self.live.rings(summaries.rows):
             self._app.bell()
         self._go_along(summaries.rows)
@@ -243,7 +257,7 @@ class Steps:
         self.live.grew(polled)
         if poll.run is not self.run:
             self.run = poll.run
-            self._rollout.steps.grow(list(poll.run.steps))
+            self._rollout.grow(list(poll.run.steps))
         if self.wanted in poll.gone and self.live.following:
             return self.open(self._newest_like(self.wanted) or self.newest)
         if (self.loaded is not None or self.failed) and self.wanted in (*poll.changed, *poll.waiting):
@@ -255,4 +269,7 @@ class Steps:
     def show_where(self) -> None:
         line = headline(self.run, self.wanted, self._rollout.rows.get(self.wanted))
         newer = sum(is_newer(key, self.wanted, self.run.ages) for key in self.run.steps)
-        self._where.say(line.append_text(self.live.line(newer)))
+        health = count_words(self._rollout.findings)
+        self._where.say_with(
+            line.append_text(self.live.line(newer)), [", ".join(health), *health[:1]] if health else []
+        )

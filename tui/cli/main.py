@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
 
 PRINT_VIEWS = (
+    "overview",
     "steps",
     "samples",
     "groups",

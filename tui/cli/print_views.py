@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from dumptui.core.telemetry.telemetry import Telemetry
 
+PLACE_NAMES = ("sample_index", "occurrence", "token")
+"""The columns of Health that its text names too."""
 MESSAGE_CHARACTERS = 60  # characters of a message in a table
 OF_A_SAMPLE = ("tokens", "pair", "conversation", "facts")
 """The views that show the sample asked for, and so say themselves that there is none."""
@@ -280,8 +282,19 @@ def print_health(request: Request) -> int:
     else:
         writer = TableWriter(sys.stdout, {"step": 8, "level": 7, "file": 16, "problem": 60})
         for row in rows:
-            writer.write(row)
+            writer.write({name: value for name, value in row.items() if name not in PLACE_NAMES})
     return run_health.exit_code(found)
+
+
+def print_overview(request: Request) -> int:
+    from dumptui.core.health import overview, run_health
+
+    rows = dict(checked_rows(request))
+    findings = [*run_health.health(request.run), *run_health.stream_problems(request.run.root)]
+    issues = overview.overview(rows, findings, complete=True)
+    printed = [overview.record_of(issue) for issue in issues]
+    write(request.args, printed, {"run": str(request.run.root), "rows": printed})
+    return int(any(issue.severity == "error" for issue in issues))
 
 
 def keep(rows: Iterable[Record], kept: list[Record]) -> Iterable[Record]:
@@ -315,6 +328,7 @@ def print_lanes(request: Request) -> int:
 Printer: TypeAlias = Callable[[Request], int]
 
 PRINTERS: dict[str, Printer] = {
+    "overview": print_overview,
     "steps": print_steps,
     "samples": print_samples,
     "groups": print_groups,

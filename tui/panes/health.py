@@ -8,15 +8,17 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
+from dumptui.core.health.overview import key_of, place_of
 from dumptui.core.run.run import StepKey
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
-from dumptui.tui.panes.requests import ReadWanted, StepWanted
+from dumptui.tui.panes.requests import PlaceWanted, ReadWanted, StepWanted
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
 from dumptui.tui.reading.messages import HealthRows
 from dumptui.tui.reading.reader import Reader
+from dumptui.tui.session.location import Location
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.message import Answer
 from dumptui.tui.widgets.table.table import Table
@@ -36,7 +38,7 @@ step while the run is read; while a run is followed, steps that change are check
 
 - **error**: something is unreadable, missing or contradictory; **warning**: something covers only a part;
   **info**: worth knowing, such as the parallel layout and unrecognised files.
-- **enter** opens the step; **ctrl+r** refreshes the list; **escape** goes back.
+- **enter** opens the step, or the token where the problem names one; **ctrl+r** refreshes the list; **escape** goes back.
 """
     BINDINGS = [Binding("ctrl+r,r", "again", "Refresh", id="health.again")]
 
@@ -46,23 +48,27 @@ step while the run is read; while a run is followed, steps that change are check
     def __init__(self) -> None:
         super().__init__(id="health")
         self.rows: list[Record] = []
-        self._begun = False
 
     def compose(self) -> ComposeResult:
         yield Line(id="health-title")
         yield Table(id="findings", empty="checking")
         yield Line(id="finding")
 
+    def on_mount(self) -> None:
+        self._show(done=False)
+
     def enter(self) -> None:
+        """The check began with the app, behind the rows of the steps; here it is waited for."""
         self.query_one(Table).focus()
-        if not self._begun:
-            self.action_again()
+        self.post_message(ReadWanted(Reader.hurry_health))
 
     def action_again(self) -> None:
-        self._begun, self.rows = True, []
-        self.query_one(Table).empty = "checking"
-        self._show(done=False)
         self.post_message(ReadWanted(Reader.find_health))
+
+    def select(self, finding: Record) -> None:
+        """Put the cursor on a finding, if it is still there."""
+        if finding in self.rows:
+            self.query_one(Table).cursor = self.rows.index(finding)
 
     def take(self, answer: Answer) -> None:
         if isinstance(answer, HealthRows):
@@ -74,6 +80,7 @@ step while the run is read; while a run is followed, steps that change are check
         at = table.cursor
         here = before[at] if 0 < at < len(before) else None
         self.rows = [*rows] if whole else [*before, *rows]
+        table.empty = "checking"
         if done:
             table.empty = "no problems: nothing is missing, unreadable or contradictory"
             self.rows.sort(key=lambda row: list(LEVEL_STYLES).index(str(row["level"])))
@@ -111,9 +118,13 @@ step while the run is read; while a run is followed, steps that change are check
 
     @on(Table.Selected, "#findings")
     def _selected(self, event: Table.Selected) -> None:
-        step = self.rows[event.row]["step"] if self.rows else None
-        if isinstance(step, int):
-            self.post_message(StepWanted(StepKey(step, bool(self.rows[event.row]["evaluation"]))))
+        row = self.rows[event.row] if self.rows else {}
+        key = key_of(row) if row else None
+        if key is None:
+            return
+        sample, token = place_of(row)
+        place = None if sample is None else Location(key, "tokens", sample, token)
+        self.post_message(StepWanted(key) if place is None else PlaceWanted(place))
 
 
 def shown(row: Record) -> Record:

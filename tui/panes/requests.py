@@ -9,7 +9,9 @@ from dumptui.tui.widgets.message import FrozenMessage
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import StepKey
+    from dumptui.core.types import Record
     from dumptui.tui.reading.reader import Reader
+    from dumptui.tui.session.location import Location
 
 
 class Request(FrozenMessage):
@@ -32,6 +34,18 @@ class StepWanted(Request):
     """Open a step in the Rollout pane."""
 
     key: StepKey
+
+
+class PlaceWanted(Request):
+    """Go to a place: a step, a sample of it, a token."""
+
+    place: Location
+
+
+class FindingWanted(Request):
+    """Show a row of Health."""
+
+    finding: Record
 
 
 class RewardKeyChosen(Request):

@@ -84,6 +84,14 @@ class Reader(ReaderThread):
         """Look for what is wrong with the run, from the start, whenever nothing else is asked."""
         self.submit(lambda: self._work.find_health())
 
+    def begin_health(self) -> None:
+        """The same, but the steps are checked after the scan has given their rows."""
+        self.submit(lambda: self._work.find_health(after_scan=True))
+
+    def hurry_health(self) -> None:
+        """Check the steps now, beside the scan: somebody waits for it."""
+        self.submit(lambda: self._work.hurry_health())
+
     def look(self) -> None:
         """Look at a live run again, unless that is still to be done."""
         if not self._looking:

@@ -35,6 +35,11 @@ class Scan:
         self._told: dict[StepKey, Record] = {}  # with their staleness
         self._left: set[StepKey] = set()  # steps whose rows are not known yet
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether there are steps whose rows are not known yet."""
+        return bool(self._left)
+
     def begin(self, keys: Sequence[StepKey]) -> None:
         """Give the rows of these steps in this order: the known ones at once."""
         summaries = self._steps.summaries

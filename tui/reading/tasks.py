@@ -55,6 +55,7 @@ from dumptui.tui.widgets.plot.frame import FINE_MARK, MARK
 
 MOMENT_SECONDS = 0.05  # seconds that a search may keep the next question waiting
 SHORTEST_FOLD = 16  # tokens; the shortest run, written out, takes some lines
+SCAN_SECONDS = 0.2  # seconds after which it is seen again whether the scan is done
 PAINTING_SECONDS = 0.1  # seconds in which the screen paints an answer: twice as long beside a thread that works
 
 
@@ -81,6 +82,7 @@ class ReaderTasks:
         self._checkup: Checkup | None = None
         self._findings: deque[Callable[[], list[Record]]] = deque()
         self._health: list[Record] | None = None  # the rows told last, once all were found
+        self._health_waits = False  # for the scan
         self._surveys: dict[str, FieldSurvey] = {}
         self._surveying: set[str] = set()
         self._talks = ConversationViews()
@@ -273,11 +275,16 @@ class ReaderTasks:
         self._post(RunPolled(look, newest, words))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
-    def find_health(self) -> None:
+    def find_health(self, *, after_scan: bool = False) -> None:
         run = self._steps.run
         self._checkup, self._health = Checkup(run.root, self._thread.check), None
+        self._health_waits = after_scan
+        self._post(HealthRows([], False, whole=True))
         self._findings = deque(self._checkup.parts(run))
         self._health_next(self._findings)
+
+    def hurry_health(self) -> None:
+        self._health_waits = False
 
     def _follow_health(self, look: PollResult) -> None:
         """Once somebody asked for it, it stays as fresh as the run; while that can't be seen, it stands."""
@@ -294,6 +301,8 @@ class ReaderTasks:
         """What is found in a moment at a time; what a newer request leaves half done is begun again."""
         if waiting is not self._findings or self._thread.closed:
             return
+        if self._health_waits and self._checkup is not None and self._checkup.is_listed and self.scan.is_busy:
+            return self._thread.later(SCAN_SECONDS, partial(self._health_next, waiting))
         found, end = [], time.monotonic() + MOMENT_SECONDS
         while waiting and time.monotonic() < end:
             part = waiting.popleft()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.console import Console
 from rich.text import Text
 from textual.widget import Widget
+
+from dumptui.core.text import cell_width
 
 GAP_TEXTS = ("  ", " · ")
 """The separators of two facts."""
@@ -42,6 +45,24 @@ class Line(Widget):
 
     def render(self) -> Text:
         return fitted(self._content, *self.size, self.app.console)
+
+
+class TailedLine(Line):
+    """A line with a last fact in several lengths: the longest that fits is shown, else none."""
+
+    _tails: tuple[str, ...] = ()
+
+    def say_with(self, text: Text, tails: Sequence[str]) -> None:
+        if self._tails != tuple(tails):
+            self._tails = tuple(tails)
+            self.refresh()
+        self.say(text)
+
+    def render(self) -> Text:
+        room = self.size.width - self._content.cell_len - len(GAP_TEXTS[0])
+        tail = next((tail for tail in self._tails if cell_width(tail) <= room), "")
+        text = self._content.copy().append(GAP_TEXTS[0] + tail, "bold") if tail else self._content
+        return fitted(text, *self.size, self.app.console)
 
 
 def fitted(text: Text, width: int, height: int, console: Console) -> Text:

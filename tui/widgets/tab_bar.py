@@ -17,7 +17,7 @@ TAB_FORMS = ("whole", "active", "short", "numbers", "clipped")
 """All titles; the active title and short ones; short titles; the active title between numbers; the same, clipped."""
 FORMS_WITHOUT_SHORT = ("whole", "numbers", "clipped")
 ROOMY_FORMS = ("whole", "numbers")  # with a blank at both sides of every tab
-ACTIVE_SHARE = 0.8  # a long title is worth less than what the row says besides the tabs
+ACTIVE_SHARE = 0.77  # a long title is worth less than what the row says besides the tabs
 CLIPPED_CELLS = 8
 """Cells of a title in the last form."""
 
@@ -47,7 +47,14 @@ class TabLine(Widget):
         self._short = short or {}
         self._forms = TAB_FORMS if short else FORMS_WITHOUT_SHORT
         self._share = share
+        self._counts: dict[str, tuple[str, str]] = {}
         self.set_reactive(TabLine.active, next(iter(titles)))
+
+    def count(self, name: str, text: str, short: str) -> None:
+        """Show a number behind the title of a tab, or a `short` sign behind its short title."""
+        if self._counts.get(name) != (text, short):
+            self._counts[name] = text, short
+            self.refresh(layout=True)
 
     def get_content_width(self, container: Size, viewport: object) -> int:
         """Return the same width for every active tab, so that switching tabs needs no layout."""
@@ -69,10 +76,13 @@ class TabLine(Widget):
 
     def _texts(self, form: str, active: str) -> Iterator[tuple[str, str]]:
         for name, title in self._titles.items():
-            if form == "whole" or (name == active and form in ("active", "numbers")):
+            count, sign = self._counts.get(name, ("", ""))
+            if form == "whole":
+                yield name, f"{title} {count}".rstrip()
+            elif name == active and form in ("active", "numbers"):
                 yield name, title
             elif form in ("active", "short"):
-                yield name, self._short[name]
+                yield name, self._short[name] + sign
             else:
                 yield name, clip(title, CLIPPED_CELLS) if name == active else ""
 

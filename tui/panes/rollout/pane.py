@@ -10,16 +10,25 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
 
+from dumptui.core.health.overview import record_of
 from dumptui.core.run.run import StepKey
 from dumptui.core.tables.columns import alarm_words
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
-from dumptui.tui.panes.requests import RewardKeyChosen, SamplesArranged, StepChosen
+from dumptui.tui.panes.requests import (
+    FindingWanted,
+    PlaceWanted,
+    RewardKeyChosen,
+    SamplesArranged,
+    StepChosen,
+    StepWanted,
+)
+from dumptui.tui.panes.rollout.overview import Overview
 from dumptui.tui.panes.rollout.samples_table import SamplesSide
 from dumptui.tui.panes.rollout.steps_table import StepsSide
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
-from dumptui.tui.reading.messages import StepLoaded
+from dumptui.tui.reading.messages import HealthRows, StepLoaded
 from dumptui.tui.reading.run_search import Finder, Searched
 from dumptui.tui.screens.questions import (
     ask_filter,
@@ -32,10 +41,13 @@ from dumptui.tui.screens.questions import (
     reward_names,
 )
 from dumptui.tui.screens.run_search import HitsScreen
+from dumptui.tui.session.location import Location
 from dumptui.tui.session.preferences import Preferences
 from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.prompt import Ask
 from dumptui.tui.widgets.table.table import Table
+
+REVIEW_SECONDS = 0.2  # seconds between two updates of the overview, however fast rows come
 
 
 class RolloutPane(Horizontal, Pane):
@@ -46,6 +58,11 @@ class RolloutPane(Horizontal, Pane):
 
 The steps of the run with a trend, and the samples of the step under the cursor.
 
+- **!** enters the overview at the top: what is wrong with the run, the worst first, as **error** (unreadable, missing
+  or contradictory files, NaN or infinity, |Δ| of 0.3 or more), **warning** (|Δ| of 0.03 or more, data that covers only
+  a part) or **note**. **enter** goes to the token, the step or the row of Health that shows it. Without errors and
+  warnings the overview is one line.
+- **]** and **[** go to the next and previous step with an `!` or without complete train data.
 - **enter** goes deeper: from a step to its samples, from a sample to its tokens; **escape** goes back.
 - **/** shows only the samples for which an expression holds: `reward == 0 and truncated and max_abs_lp_diff > 1`. It
   takes the columns of `--print samples`, values, `and or not`, comparisons, `in`, `like`, `between`, and functions
@@ -70,6 +87,23 @@ While a run is followed, **F** goes to the newest step and then to each new one.
 same, and **G** goes to the oldest step.
 """
     BINDINGS = [
+        Binding(
+            "right_square_bracket",
+            "flagged(1)",
+            "Next flagged step",
+            key_display="]",
+            show=False,
+            id="rollout.next-flagged",
+            tooltip="The next step of the table with an `!`",
+        ),
+        Binding(
+            "left_square_bracket",
+            "flagged(-1)",
+            "Previous flagged step",
+            key_display="[",
+            show=False,
+            id="rollout.previous-flagged",
+        ),
         Binding("slash", "filter", "Filter", key_display="/", id="rollout.filter"),
         Binding("f", "search", "Search", id="rollout.search"),
         Binding("s", "sort", "Sort", id="rollout.sort"),
@@ -77,6 +111,15 @@ same, and **G** goes to the oldest step.
         Binding("a", "all_columns", "All columns", id="rollout.columns"),
         Binding("C", "pick_columns", "Columns", show=False, id="rollout.pick-columns"),
         Binding("m", "trend", "Trend", id="rollout.trend"),
+        Binding(
+            "exclamation_mark",
+            "overview",
+            "Overview",
+            key_display="!",
+            show=False,
+            id="rollout.overview",
+            tooltip="Enter the overview of what is wrong with the run",
+        ),
         Binding("v", "picture", "Picture", show=False, id="rollout.picture"),
         Binding("R,w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
         Binding("ctrl+f", "search_run", "Search the run", show=False, id="rollout.search-run"),
@@ -86,6 +129,9 @@ same, and **G** goes to the oldest step.
         super().__init__(id="rollout")
         self.finder = finder
         self.memory = memory
+        self.overview = Overview()
+        self.findings: list[Record] = []
+        self._checked = False
         self.steps = StepsSide(keys)
         self.samples = SamplesSide()
         # How they were looked at last.
@@ -94,8 +140,12 @@ same, and **G** goes to the oldest step.
         self.samples.set_reactive(SamplesSide.arrangement, Arrangement(memory.sort))
 
     def compose(self) -> ComposeResult:
+        yield self.overview
         yield self.steps
         yield self.samples
+
+    def on_mount(self) -> None:
+        self._review = self.set_interval(REVIEW_SECONDS, self._review_now, pause=True)
 
     async def fill(self) -> None:
         """Bring the plots, which the first screen does without."""
@@ -127,6 +177,48 @@ same, and **G** goes to the oldest step.
     def current(self) -> int | None:
         """The position of the sample under the cursor."""
         return self.samples.current
+
+    # The overview ----------------------------------------------------------------------------------------------
+
+    def summarise(self, key: StepKey, row: Record) -> None:
+        """Take a step's row."""
+        self.steps.summarise(key, row)
+        self._review.resume()
+
+    def grow(self, keys: Sequence[StepKey]) -> None:
+        """The run has other steps now."""
+        self.steps.grow(keys)
+        self._review.resume()
+
+    def take_findings(self, answer: HealthRows) -> None:
+        """Take more rows of Health."""
+        self.findings = [*([] if answer.whole else self.findings), *answer.rows]
+        self._checked = answer.done
+        self._review.resume()
+
+    def _review_now(self) -> None:
+        self._review.pause()
+        complete = self._checked and len(self.rows) == len(self.steps.keys)
+        self.overview.take(self.rows, self.findings, complete=complete)
+
+    def action_overview(self) -> None:
+        self.overview.table.focus()
+
+    @on(Table.Selected, "#overview")
+    def _issue_chosen(self, event: Table.Selected) -> None:
+        issue = self.overview.current
+        if issue is None:
+            return
+        if issue.sample is not None:
+            self.post_message(PlaceWanted(Location(issue.keys[0], "tokens", issue.sample, issue.token)))
+        elif issue.finding is not None:
+            self.post_message(FindingWanted(issue.finding))
+        elif issue.keys:
+            self.post_message(StepWanted(issue.keys[0]))
+
+    def action_flagged(self, by: int) -> None:
+        if not self.steps.go_to_flagged(by):
+            self.notify(f"no {'later' if by > 0 else 'earlier'} row has an `!`", markup=False)
 
     # Steps -----------------------------------------------------------------------------------------------------
 
@@ -174,14 +266,14 @@ same, and **G** goes to the oldest step.
     # The class -samples says at which of the two levels the pane is; the focus follows, and leads when it is moved.
 
     def on_descendant_focus(self) -> None:
-        self.set_class(not self.steps.table.has_focus, "-samples")
+        self.set_class(not (self.steps.table.has_focus or self.overview.table.has_focus), "-samples")
 
     def enter_samples(self) -> None:
         self.add_class("-samples")
         self.table.focus()
 
     def leave_level(self) -> bool:
-        """Remove the filter and the search if there are any, else go from the samples to the steps."""
+        """Remove the filter and the search if there are any, else go from the samples or the overview to the steps."""
         if self.has_class("-samples") and self.samples.clear():
             self.finder.stop()
         else:
@@ -195,6 +287,9 @@ same, and **G** goes to the oldest step.
     # Samples ---------------------------------------------------------------------------------------------------
 
     def sheet(self, source: SheetSource) -> Sheet | None:
+        if self.overview.table.has_focus:
+            issues = [record_of(issue) for issue in self.overview.issues]
+            return table_sheet("overview", None, issues, self.overview.table.cursor)
         if not self.has_class("-samples"):
             known = [self.rows.get(key, key._asdict()) for key in self.steps.keys]
             return table_sheet("steps", None, known, self.steps.table.cursor)

@@ -67,8 +67,11 @@ class StepsSide(Vertical):
         self.draw_trend()
 
     def _style(self, at: int) -> str | None:
-        row = self.rows.get(self.keys[at])
-        return "warn" if row is not None and (row["state"] != "ok" or alarms(row)) else None
+        return "warn" if self._is_flagged(self.keys[at]) else None
+
+    def _is_flagged(self, key: StepKey) -> bool:
+        row = self.rows.get(key)
+        return row is not None and (row["state"] != "ok" or bool(alarms(row)))
 
     def _cells(self, fields: Sequence[columns.Field], at: int) -> list[str]:
         key = self.keys[at]
@@ -118,6 +121,15 @@ class StepsSide(Vertical):
         at = like.index(self.current) - by
         if 0 <= at < len(like):
             self.select(like[at])
+
+    def go_to_flagged(self, by: int) -> bool:
+        """Go to the flagged step below (`by` of 1) or above in the table; False where there is none."""
+        here = self.table.cursor
+        rows = range(here + 1, len(self.keys)) if by > 0 else range(here - 1, -1, -1)
+        found = next((at for at in rows if self._is_flagged(self.keys[at])), None)
+        if found is not None:
+            self.table.cursor = found
+        return found is not None
 
     def like(self, key: StepKey) -> list[StepKey]:
         """The train steps, or the evals, the newest first as in the table."""
