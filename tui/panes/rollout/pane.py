@@ -74,10 +74,10 @@ The steps of the run with a trend, and the samples of the step under the cursor.
 - **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
   sorts by it, a second click reverses, a shift-click adds a secondary key. Blanks are always last.
 - **a** shows all columns, **C** the columns you pick; **left** and **right** scroll to columns that don't fit.
-- **m** plots another column of the steps; **w** chooses the entry to use as reward where rewards are dicts.
+- **m** plots another column of the steps; **R** chooses the entry to use as reward where rewards are dicts.
 - **v** shows or hides the plot of reward against response length (`x`: truncated samples). Arrows move from point to
   point; **enter** or a second click opens the sample.
-- **<** and **>** go to the previous and next step, **#** to a step by number, **t** from a train step to the eval with
+- **<** and **>** go to the previous and next step, **#** to a step by number, **T** from a train step to the eval with
   the same number and back. **n** and **p** go to the next and previous sample, in the order of the table.
 
 Statistics use unmasked response tokens. `-` means no value. `~` before a number means that it covers only part of the
@@ -121,7 +121,7 @@ same, and **G** goes to the oldest step.
             tooltip="Enter the overview of what is wrong with the run",
         ),
         Binding("v", "picture", "Picture", show=False, id="rollout.picture"),
-        Binding("w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
+        Binding("R,w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
         Binding("ctrl+f", "search_run", "Search the run", show=False, id="rollout.search-run"),
     ]
 
