@@ -130,6 +130,7 @@ async def test_the_walk_stops_at_the_peak_and_not_at_its_neighbours(long: Path) 
         await press(pilot, "home")
         seen = set()
         for _ in range(130):
+            await until(pilot, lambda: app.steps.wanted == app.rollout.steps.current)
             seen.add(app.rollout.steps.current.step)
             await press(pilot, "right")
         assert PEAK in seen and len(seen) < 130

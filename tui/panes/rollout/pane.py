@@ -58,11 +58,6 @@ class RolloutPane(Horizontal, Pane):
 
 The steps of the run with a trend, and the samples of the step under the cursor.
 
-- **!** enters the overview at the top: what is wrong with the run, the worst first, as **error** (unreadable, missing
-  or contradictory files, NaN or infinity, |Δ| of 0.3 or more), **warning** (|Δ| of 0.03 or more, data that covers only
-  a part) or **note**. **enter** goes to the token, the step or the row of Health that shows it. Without errors and
-  warnings the overview is one line.
-- **]** and **[** go to the next and previous step with an `!` or without complete train data.
 - **enter** goes deeper: from a step to its samples, from a sample to its tokens; **escape** goes back.
 - **/** shows only the samples for which an expression holds: `reward == 0 and truncated and max_abs_lp_diff > 1`. It
   takes the columns of `--print samples`, values, `and or not`, comparisons, `in`, `like`, `between`, and functions
@@ -70,11 +65,20 @@ The steps of the run with a trend, and the samples of the step under the cursor.
   `reward is nan`.
 - **f** shows only the samples whose prompt, response or messages match a regular expression (Rust's syntax, without
   look-around and back-references; `(?i)` ignores case). **ctrl+f** counts the matches in every step.
+- **/**, **s**, **S**, **a** and **C** are for the table that has the cursor: among the steps, **/** takes the columns of
+  `--print steps`, such as `mean_abs_lp_diff > 0.03`.
 - **escape** clears the filter and the search first.
+- **!** enters the overview at the top: what is wrong with the run, the worst first, as **error** (unreadable, missing
+  or contradictory files, NaN or infinity, |Δ| of 0.3 or more), **warning** (|Δ| of 0.03 or more, data that covers only
+  a part) or **note**. **enter** goes to the token, the step or the row of Health that shows it. Without errors and
+  warnings the overview is one line.
+- **]** and **[** go to the next and previous step with an `!` or without complete train data.
 - **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
   sorts by it, a second click reverses, a shift-click adds a secondary key. Blanks are always last.
 - **a** shows all columns, **C** the columns you pick; **left** and **right** scroll to columns that don't fit.
-- **m** plots another column of the steps; **w** chooses the entry to use as reward where rewards are dicts.
+- **m** plots another column of the steps; **V** enlarges the trend: **left** and **right** walk along it, **+**, **-**
+  and **0** zoom, **H** and **L** scroll, **enter** opens the step. Where a cell covers several steps, the walk and a
+  click go to the one that is seen there. **w** chooses the entry to use as reward where rewards are dicts.
 - **v** shows or hides the plot of reward against response length (`x`: truncated samples). Arrows move from point to
   point; **enter** or a second click opens the sample.
 - **<** and **>** go to the previous and next step, **#** to a step by number, **t** from a train step to the eval with
@@ -232,7 +236,8 @@ same, and **G** goes to the oldest step.
 
     @on(StepsSide.Moved)
     def _step_moved(self, event: StepsSide.Moved) -> None:
-        self.post_message(StepChosen(event.key))
+        if event.key == self.steps.current:  # else the cursor went on meanwhile, and is not to be brought back
+            self.post_message(StepChosen(event.key))
 
     @on(StepsSide.Entered)
     def _step_entered(self, event: StepsSide.Entered) -> None:
@@ -352,9 +357,12 @@ same, and **G** goes to the oldest step.
         dialog = choose_sort("samples", shown, self.samples.arrangement.sort)
         self.app.push_screen(dialog, lambda key: self.sort_by(key, dialog.more))
 
+    def reverse_samples(self) -> None:
+        self._rearrange(self.samples.arrangement.reversed())
+
     def action_reverse(self) -> None:
         if self.is_among_samples:
-            self._rearrange(self.samples.arrangement.reversed())
+            self.reverse_samples()
         else:
             self.steps.rearrange(self.steps.arrangement.reversed())
 
