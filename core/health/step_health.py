@@ -17,6 +17,7 @@ from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.fields.registry import definition
 from dumptui.core.fields.token_field import TokenField
 from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
+from dumptui.core.formats.miles.trajectory_file import indices_in, lines_of
 from dumptui.core.formats.sample import WEIGHTED_MASK, Sample
 from dumptui.core.formats.values import is_other_shape
 from dumptui.core.health.finding import Finding, Level
@@ -38,7 +39,7 @@ def read(files: StepFiles, missing: Ranks, seen: set[str], pause: Callable[[], o
     def on_read(done: int, total: int) -> None:
         pause()
 
-    yield from _torn(files)
+    yield from _trajectory(files)
     try:
         step = load(files, on_read)
     except DumpError as error:
@@ -106,17 +107,23 @@ def _same_lists(sample: Sample, copy: Sample) -> bool:
     )
 
 
-def _torn(files: StepFiles) -> Iterator[Finding]:
-    if files.trajectory is not None and files.trajectory.size and not is_young(files.trajectory.path):
-        try:
-            with open_file(files.trajectory.path) as lines:
-                lines.seek(-1, os.SEEK_END)
-                torn = lines.read(1) != b"\n"
-        except OSError as error:
-            yield Finding("error", f"can't be read: {error.strerror}", files.key, files.trajectory.path)
-            return
-        if torn:
-            yield Finding("warning", "last line truncated", files.key, files.trajectory.path)
+def _trajectory(files: StepFiles) -> Iterator[Finding]:
+    if files.trajectory is None or is_young(files.trajectory.path):
+        return
+    path = files.trajectory.path
+    try:
+        with open_file(path) as file:
+            names_sample = any(indices_in(line) for _, line in lines_of(file))  # in the first line, nearly always
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 1, 0))
+            torn = file.read(1) not in (b"\n", b"")
+    except OSError as error:
+        yield Finding("error", f"can't be read: {error.strerror or error}", files.key, path)
+        return
+    if torn:
+        yield Finding("warning", "last line truncated", files.key, path)
+    if size and not names_sample:
+        yield Finding("warning", "none of its lines names a sample: no conversation is read from it", files.key, path)
 
 
 def _contents(step: Step) -> Iterator[Finding]:

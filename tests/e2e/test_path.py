@@ -89,7 +89,7 @@ def test_the_whole_way_through_a_run(shared: Path, tmp_path: Path) -> None:
         walk = Walk(terminal)
         for part in WAY:
             part(walk)
-        terminal.press("q")
+        terminal.press("ctrl+c")
         assert terminal.end() == 0
         terminal.assert_clean()
         assert foreign(COPIED.sub(b"", bytes(terminal.raw))) == []

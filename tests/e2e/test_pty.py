@@ -76,6 +76,91 @@ def test_a_session(demo: Path) -> None:
         assert foreign(bytes(terminal.raw)) == []
 
 
+SHELL = """
+import os, signal, sys
+child = os.fork()
+if child:
+    _, status = os.waitpid(child, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    assert input("stopped $ ") == "fg"
+    os.kill(child, signal.SIGCONT)
+    _, status = os.waitpid(child, 0)
+    os._exit(os.waitstatus_to_exitcode(status))
+"""
+"""A shell that continues its only job."""
+
+
+def test_ctrl_z_stops_and_the_shell_continues_it(demo: Path) -> None:
+    with Terminal(demo, code=SHELL) as terminal:
+        terminal.until("step 3, 4 of 4", "? Keys")
+        terminal.settle()
+        shown = terminal.text
+        terminal.press("ctrl+z")
+        terminal.until("stopped $ ")
+        terminal.settle()
+        terminal.assert_clean()
+        terminal.press("f", "g", "\n")
+        terminal.wait(lambda: terminal.text == shown, "screen as before")
+        terminal.press("<")
+        terminal.until("< step 2 >")
+        terminal.press("ctrl+c")
+        assert terminal.end() == 0
+        terminal.assert_clean()
+
+
+def test_ctrl_z_without_a_shell_stops_nothing(demo: Path) -> None:
+    with Terminal(demo) as terminal:
+        terminal.until("step 3, 4 of 4", "? Keys")
+        terminal.press("ctrl+z")
+        terminal.until("no shell started dumptui")
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+MOUSE_ON = b"\x1b[?1000h"
+MOUSE_OFF = b"\x1b[?1000l"
+
+
+def test_the_mouse_is_left_to_the_terminal(demo: Path) -> None:
+    with Terminal(demo, "--no-mouse") as terminal:
+        terminal.until("step 3, 4 of 4", "? Keys")
+        assert MOUSE_ON not in terminal.raw
+        terminal.press("ctrl+p")
+        terminal.settle()
+        terminal.press(*"mouse")
+        terminal.until("Mouse: click and scroll in dumptui")
+        terminal.press("\r")
+        terminal.wait(lambda: MOUSE_ON in terminal.raw, "the mouse")
+        terminal.press("ctrl+p")
+        terminal.settle()
+        terminal.press(*"mouse")
+        terminal.until("Mouse: leave it to the terminal")
+        terminal.press("\r")
+        terminal.wait(lambda: terminal.raw.rfind(MOUSE_OFF) > terminal.raw.rfind(MOUSE_ON), "no mouse")
+        terminal.press("ctrl+c")
+        assert terminal.end() == 0
+
+
+def test_enter_counts_before_the_terminal_is_raw(demo: Path) -> None:
+    with Terminal(demo) as terminal:
+        terminal.press("\n")  # what a terminal makes of enter until then
+        terminal.until("step 3, 4 of 4", "? Keys", ">    96")
+
+
+def test_q_goes_up_level_by_level_and_quits_at_the_top(demo: Path) -> None:
+    with Terminal(demo, size=(80, 24)) as terminal:
+        terminal.until("step 3, 4 of 4", "? Keys")
+        for key, shown in (("\r", ">    96"), ("\r", "sample 96 ·"), ("?", "Tokens: help")):
+            terminal.press(key)
+            terminal.until(shown)
+        for shown in ("sample 96 ·", ">    96", ">     !3"):
+            terminal.press("q")
+            terminal.until(shown)
+        terminal.settle()
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
 def send(number: signal.Signals) -> Callable[[Terminal], None]:
     return lambda terminal: terminal.process.send_signal(number)
 

@@ -121,6 +121,6 @@ def test_a_filter_that_can_not_be_had_says_so_and_the_screen_goes_on(run: Path) 
         terminal.until("not checked here: ")
         terminal.press("escape")
         terminal.settle(0.5)
-        terminal.press("q")
+        terminal.press("ctrl+c")
         terminal.settle()
         assert terminal.process.wait() == 0

@@ -62,7 +62,7 @@ WAY = {
     "reward key": Stop(("escape", "1", "w"), "reward"),
     "palette": Stop(("escape", "ctrl+p"), "Filter  (/)"),
     "palette of steps": Stop(("g", "o"), "Go to step"),
-    "keys": Stop(("escape", "escape", "?"), "Key"),
+    "keys": Stop(("escape", "escape", "?"), ": help"),
 }
 
 

@@ -47,6 +47,7 @@ KEYS = {
 }
 KEYS |= {
     "ctrl+c": "\x03",
+    "ctrl+z": "\x1a",
     "ctrl+q": "\x11",
     "end": "\x1b[F",
     "home": "\x1b[H",

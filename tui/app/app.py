@@ -78,7 +78,7 @@ class DumpTui(TerminalApp):
         self.wait = WaitLine(id="progress")
         self._where = TailedLine(id="where")
         self._switcher = PaneSwitcher(self.rollout, initial=FIRST_PANE, id="panes")
-        self._tabs = TabLine(TABS, SHORT_TABS, 0.45 if follow else 0.58)  # more is said of a run that is followed
+        self._tabs = TabLine(TABS, *((None, 0.45) if follow else (SHORT_TABS, 0.58)))  # a live run needs room for news
         live = Live(follow, key is None, bell)
         self.steps = Steps(self, run, key, self.reader, live, self.rollout, self.wait, self._where)
         self.panes = Panes(self, self._switcher, self._tabs, self.rollout)
@@ -200,6 +200,10 @@ class DumpTui(TerminalApp):
 
     def action_up(self) -> None:
         self.places.up()
+
+    async def action_back_or_quit(self) -> None:
+        if not self.places.back():
+            await self.action_quit()
 
     def action_step(self, by: int) -> None:
         self.rollout.steps.go(by)

@@ -24,11 +24,25 @@ APP_BINDINGS: list[BindingType] = [
     Binding("less_than_sign", "step(-1)", "Previous step", key_display="<", show=False, id="app.previous-step"),
     Binding("number_sign", "ask_step", "Go to a step", key_display="#", show=False, id="app.ask-step"),
     Binding(
-        "t", "twin_step", "Train/eval", show=False, id="app.twin-step", tooltip="The eval with the same number, or back"
+        "T,t",
+        "twin_step",
+        "Train/eval",
+        show=False,
+        id="app.twin-step",
+        tooltip="The eval with the same number, or back",
     ),
     Binding("F", "follow", "Follow", show=False, id="app.follow", tooltip="Follow the newest step"),
     Binding("end", "follow_on", "Follow", show=False, id="app.follow-on", priority=True),
-    Binding("q", "quit", "Quit", id="app.quit"),
+    Binding("q", "back_or_quit", "Quit", id="app.quit", tooltip="Go a level up; quit at the top"),
+    Binding(
+        "ctrl+z",
+        "suspend",
+        "Suspend",
+        show=False,
+        priority=True,
+        id="app.suspend",
+        tooltip="Stop, and go on at the shell's fg",
+    ),
     Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="app.palette"),
     Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
 ]

@@ -65,6 +65,12 @@ class Destinations(Provider):
         for pair in HUE_PAIRS:
             yield Entry(f"Hues: {pair}", partial(self.dumptui.tokens.choose_hues, pair), meaning(pair))
 
+    def _mouse(self) -> Iterator[Entry]:
+        taken = self.dumptui.takes_mouse
+        label = "Mouse: leave it to the terminal" if taken else "Mouse: click and scroll in dumptui"
+        tip = "select text without shift" if taken else "select text with shift and a drag"
+        yield Entry(label, partial(self.dumptui.take_mouse, not taken), tip)
+
     def _bookmarks(self) -> Iterator[Entry]:
         from dumptui.tui.screens.bookmarks import bookmarks
 
@@ -79,7 +85,7 @@ class Destinations(Provider):
             yield discovered(entry)
 
     async def search(self, query: str) -> Hits:
-        for entry in (*self._steps(), *self._panes(), *self._hues(), *self._bookmarks()):
+        for entry in (*self._steps(), *self._panes(), *self._hues(), *self._mouse(), *self._bookmarks()):
             if hit := matched(self, query, entry):
                 yield hit
 

@@ -137,6 +137,13 @@ class Places:
         if self._panes.shows_sample:
             self._samples.go_to_pane(self._panes.name)
 
+    def back(self) -> bool:
+        """Go a level up; return whether there was one."""
+        is_at_top = self._panes.name == FIRST_PANE and not self._rollout.has_class("-samples")
+        if not is_at_top:
+            self.up()
+        return not is_at_top
+
     def up(self) -> None:
         """Leave what is being read, else go a level up."""
         if self._steps.wait.waiting:

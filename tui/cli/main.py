@@ -235,6 +235,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--follow", action="store_true", help="a live run: show each step as its files land")
     parser.add_argument("--bell", action="store_true", help="ring when a followed step crosses a threshold")
+    parser.add_argument("--no-mouse", action="store_true", help="leave clicks and selection to the terminal")
     parser.add_argument("--reward-key", metavar="KEY", help="the entry to use as reward where rewards are dicts")
     parser.add_argument(
         "--print", choices=PRINT_VIEWS, metavar="VIEW", help=f"print a view and exit: {', '.join(PRINT_VIEWS)}"
@@ -364,7 +365,7 @@ def open_run(args: argparse.Namespace) -> Run | int:
 
     app = WaitingApp(root, step_key(args))
     begin_with_theme(app)
-    app.run()
+    app.run(mouse=not args.no_mouse)
     return app.found or app.return_code or 0
 
 
@@ -398,7 +399,7 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, args.follow, args.bell, state)
     begin_with_theme(app)
-    app.run()
+    app.run(mouse=not args.no_mouse)
     for defect in app.defects:
         print(last_words(defect), file=sys.stderr)
     summaries.save()

@@ -40,14 +40,14 @@ marked `masked` was not trained on.
 - **t** or **enter** opens the tokens of the message; **c** in the Tokens pane goes to the message of a token.
 - **%** goes from a tool call to its result, and back.
 - **/** searches for a text, also in folded parts; **;** and **,** go to the next and the previous match.
-- **M** shows the text of the message as Markdown, and back.
+- **v** shows the text of the message as Markdown, and back.
 - **n p** open the next and previous sample, **N P** the next and previous of the prompt group. **i** shows all dumped
   fields of the sample.
 """
     BINDINGS = [
         Binding("t,enter", "tokens", "Tokens", id="conversation.tokens"),
         Binding("percent_sign", "partner", "Call, result", key_display="%", id="conversation.partner"),
-        Binding("M", "markdown", "Markdown", id="conversation.markdown"),
+        Binding("v,M", "markdown", "Markdown", id="conversation.markdown"),
     ]
 
     WITHOUT_ACTIONS = frozenset({"conversation"})

@@ -41,7 +41,7 @@ The prompt groups of the step, each with the rewards of its samples from best to
 under the cursor.
 
 - **enter** goes from a group to its samples, from a sample to its tokens; **escape** goes back.
-- **b**, **w** and **m** open the tokens of the group's best, worst and median sample (the better of two medians).
+- **b**, **w** and **x** open the tokens of the group's best, worst and median sample (the better of two medians).
 - **d** shows the sample beside another one: the group's best, worst, or any other sample.
 - **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
   sorts by it, a second click reverses.
@@ -59,7 +59,7 @@ own reward, if the trainer's raw rewards equal the samples'.
         Binding("S", "reverse", "Reverse", show=False, id="groups.reverse"),
         Binding("b", "open('best')", "Best", id="groups.best"),
         Binding("w", "open('worst')", "Worst", id="groups.worst"),
-        Binding("m", "open('median')", "Median", id="groups.median"),
+        Binding("x,m", "open('median')", "Median", id="groups.median"),
     ]
 
     def __init__(self) -> None:

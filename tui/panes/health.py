@@ -38,9 +38,10 @@ step while the run is read; while a run is followed, steps that change are check
 
 - **error**: something is unreadable, missing or contradictory; **warning**: something covers only a part;
   **info**: worth knowing, such as the parallel layout and unrecognised files.
-- **enter** opens the step, or the token where the problem names one; **r** refreshes the list; **escape** goes back.
+- **enter** opens the step, or the token where the problem names one; **ctrl+r** refreshes the list; **escape** goes
+  back.
 """
-    BINDINGS = [Binding("r", "again", "Refresh", id="health.again")]
+    BINDINGS = [Binding("ctrl+r,r", "again", "Refresh", id="health.again")]
 
     WITHOUT_ACTIONS = frozenset({"conversation", "facts", "sample", "member", "compare"})
     ANSWERS_RENEW = True

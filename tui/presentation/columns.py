@@ -34,10 +34,11 @@ class Field:
     tip: str
     default: bool = True
     right: bool = True
+    exact: bool = False
 
     @property
     def column(self) -> Column:
-        return Column(self.key, self.label, self.width, self.right, self.tip)
+        return Column(self.key, self.label, self.width, self.right, self.tip, self.exact)
 
 
 def fixed(decimals: int, sign: str = "") -> Write:
@@ -132,7 +133,9 @@ def field_of(column: ColumnDefinition, width: int | None) -> Field:
     cells = width or max(cell_width(column.label), MIN_CELLS + column.format.decimals)
     write = WRITERS[column.format.kind](column.format)
     at_first = column.shown == "at first"
-    return Field(column.name, column.label, cells, write, column.tip, at_first, column.format.kind not in LEFT_KINDS)
+    is_name = column.format.kind == "whole" and not column.unit
+    right = column.format.kind not in LEFT_KINDS
+    return Field(column.name, column.label, cells, write, column.tip, at_first, right, is_name)
 
 
 def fields_of(columns: Sequence[ColumnDefinition], widths: Mapping[str, int]) -> tuple[Field, ...]:

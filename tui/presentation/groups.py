@@ -60,7 +60,7 @@ def title(step: Step, groups: list[Group]) -> Text:
         if word in spreads:
             text.append(f", {spreads.count(word)} {word}")
     if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in step.samples):
-        text.append(" · rewards are dicts: w in the Rollout pane chooses an entry", "bold")
+        text.append(" · rewards are dicts: R in the Rollout pane chooses an entry", "bold")
     return text.append(passes_text(mean_passes(groups)))
 
 

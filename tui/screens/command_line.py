@@ -16,7 +16,7 @@ class CommandLine(Dialog[bool]):
 
     BINDINGS = [
         Binding("y,enter", "dismiss(True)", "Copy", id="command.copy"),
-        Binding("q,escape", "dismiss(False)", "Close", id="command.leave"),
+        Binding("escape,q", "dismiss(False)", "Close", id="command.leave"),
     ]
 
     def __init__(self, text: str) -> None:

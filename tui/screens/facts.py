@@ -35,7 +35,7 @@ starts, and listed below the lane in seconds since the start.
 - **i** or **escape** goes back.
 """
     BINDINGS = [
-        Binding("q,i,escape", "dismiss(None)", "Close", id="facts.leave"),
+        Binding("escape,q,i", "dismiss(None)", "Close", id="facts.leave"),
         Binding("n", "app.sample(1)", "Next", id="app.next-sample"),
         Binding("p", "app.sample(-1)", "Previous", id="app.previous-sample"),
         Binding("N", "app.member(1)", "Next in group", show=False, id="app.next-member"),

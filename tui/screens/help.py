@@ -53,7 +53,7 @@ class Explanation(Blocks):
 class HelpScreen(Dialog[None]):
     """The help text of the focused pane, then the keys that work there. (Textual's own panel takes 0.1 s to open.)"""
 
-    BINDINGS = [Binding("q,escape,question_mark", "dismiss(None)", "Close", id="help.leave")]
+    BINDINGS = [Binding("question_mark,escape,q", "dismiss(None)", "Close", id="help.leave")]
 
     def __init__(self, below: Screen[object]) -> None:
         super().__init__()

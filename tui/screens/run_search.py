@@ -31,7 +31,7 @@ class HitsScreen(Dialog[StepKey | None]):
     finder.
     """
 
-    BINDINGS = [Binding("q,escape", "dismiss(None)", "Close", id="hits.leave")]
+    BINDINGS = [Binding("escape,q", "dismiss(None)", "Close", id="hits.leave")]
 
     def __init__(self, finder: Finder, keys: Sequence[StepKey], pattern: str) -> None:
         super().__init__()

@@ -18,6 +18,8 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
 
+NEWLINE_KEY = "ctrl+j"
+"""What enter sends while the terminal is not in raw mode yet, at the start."""
 LOST_SECONDS = 1.0
 """Seconds after which the next key stops waiting: the widget that got the last key may be gone."""
 
@@ -49,6 +51,8 @@ class TypedApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         if not isinstance(event, (events.Key, events.Paste)) or event.is_forwarded:
             return await super().on_event(event)
+        if isinstance(event, events.Key) and event.key == NEWLINE_KEY:
+            event = events.Key("enter", "\r")
         if self._held and isinstance(event, events.Key) and event.key in ("escape", "ctrl+c"):
             self._waiting.clear()  # the keys typed ahead are dropped
             self._held = False

@@ -63,6 +63,24 @@ class TerminalApp(DefectApp):
         asyncio.get_running_loop().call_later(ENDING_SECONDS, end_at_once, driver, 128 + number)
         self.exit(return_code=128 + number)
 
+    def action_suspend(self) -> None:
+        if is_orphaned():  # a stop would be for good
+            self.notify("no shell started dumptui, so none could make it go on", severity="warning", markup=False)
+        else:
+            os.kill(os.getpid(), signal.SIGTSTP)
+
+    @property
+    def takes_mouse(self) -> bool:
+        """Whether clicks come here; else the terminal selects text with them."""
+        return isinstance(self._driver, LinuxDriver) and self._driver._mouse
+
+    def take_mouse(self, taken: bool) -> None:
+        driver = self._driver
+        if isinstance(driver, LinuxDriver) and taken != driver._mouse:
+            driver._mouse = True  # both calls do nothing without
+            driver._enable_mouse_support() if taken else driver._disable_mouse_support()
+            driver._mouse = taken
+
     def end_without_terminal(self) -> None:
         if isinstance(self._driver, TerminalDriver) and not self._exit:
             self._driver.leave()
@@ -132,6 +150,14 @@ class TerminalApp(DefectApp):
         if self.no_color:
             others = [one for one in self._filters if not isinstance(one, (NoColor, Monochrome))]
             self._filters = [*others, NoColor() if self.native_ansi_color else Monochrome()]
+
+
+def is_orphaned() -> bool:
+    """Whether no process of this session, such as a shell, could continue this one after a stop."""
+    try:
+        return os.getsid(os.getppid()) != os.getsid(0)
+    except OSError:  # the parent is gone
+        return True
 
 
 def resume(driver: LinuxDriver) -> None:

@@ -82,7 +82,10 @@ class KeyLine(Widget):
         if top is not self.screen and top.query(KeyLine):
             return []
         bindings = (active.binding for active in top.active_bindings.values())
-        shown = {binding.action: binding for binding in bindings if binding.show and binding.description}
+        shown: dict[str, Binding] = {}
+        for binding in bindings:
+            if binding.show and binding.description:
+                shown.setdefault(binding.action, binding)  # of a binding's keys, the first
         entries = [
             Entry(binding.key, self.app.get_key_display(binding), binding.description)
             for binding in sorted(shown.values(), key=late)

@@ -15,6 +15,7 @@ from dumptui.tui.widgets.message import FrozenMessage
 
 TAB_FORMS = ("whole", "active", "short", "numbers", "clipped")
 """All titles; the active title and short ones; short titles; the active title between numbers; the same, clipped."""
+FORMS_WITHOUT_SHORT = ("whole", "numbers", "clipped")
 ROOMY_FORMS = ("whole", "numbers")  # with a blank at both sides of every tab
 ACTIVE_SHARE = 0.77  # a long title is worth less than what the row says besides the tabs
 CLIPPED_CELLS = 8
@@ -39,11 +40,12 @@ class TabLine(Widget):
     class Chosen(FrozenMessage):
         name: str
 
-    def __init__(self, titles: Mapping[str, str], short: Mapping[str, str], share: float) -> None:
-        """`titles` and `short` titles are by name; `share` is the fraction of the row that all tabs may take."""
+    def __init__(self, titles: Mapping[str, str], short: Mapping[str, str] | None, share: float) -> None:
+        """`titles` and `short` titles, if any, are by name; `share` is the part of the row that the tabs may take."""
         super().__init__()
         self._titles = titles
-        self._short = short
+        self._short = short or {}
+        self._forms = TAB_FORMS if short else FORMS_WITHOUT_SHORT
         self._share = share
         self._counts: dict[str, tuple[str, str]] = {}
         self.set_reactive(TabLine.active, next(iter(titles)))
@@ -56,10 +58,10 @@ class TabLine(Widget):
 
     def get_content_width(self, container: Size, viewport: object) -> int:
         """Return the same width for every active tab, so that switching tabs needs no layout."""
-        widths = {form: self._width(form) for form in TAB_FORMS}
+        widths = {form: self._width(form) for form in self._forms}
         shares = {"active": self._share * ACTIVE_SHARE}
         fitting = (width for form, width in widths.items() if width <= container.width * shares.get(form, self._share))
-        return next(fitting, widths[TAB_FORMS[-1]])
+        return next(fitting, widths[self._forms[-1]])
 
     def _width(self, form: str) -> int:
         return max(sum(map(len, self._labels(form, active).values())) for active in self._titles)
@@ -85,7 +87,7 @@ class TabLine(Widget):
                 yield name, clip(title, CLIPPED_CELLS) if name == active else ""
 
     def _shown(self) -> dict[str, str]:
-        form = next((form for form in TAB_FORMS if self._width(form) <= self.size.width), TAB_FORMS[-1])
+        form = next((form for form in self._forms if self._width(form) <= self.size.width), self._forms[-1])
         return self._labels(form, self.active)
 
     def render(self) -> Text:

@@ -408,13 +408,27 @@ def test_a_step_of_no_samples(tmp_path: Path) -> None:
     assert said(tmp_path) == [(0, "rollout_data/0.pt", "info", "holds no samples")]
 
 
-@pytest.mark.parametrize(("text", "torn"), [("{}\n", False), ("{}\n{", True), ("", False)])
-def test_a_torn_trajectory(tmp_path: Path, text: str, torn: bool) -> None:
+ROW = '{"sample_index": 0, "messages": []}\n'
+NO_SAMPLE = "none of its lines names a sample: no conversation is read from it"
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        (ROW, []),
+        (ROW + "{", ["last line truncated"]),
+        ("", []),
+        ("garbage\n{}\n[]\n", [NO_SAMPLE]),
+        ("{}\n" + ROW, []),
+        ("garbage", ["last line truncated", NO_SAMPLE]),
+    ],
+)
+def test_a_torn_trajectory(tmp_path: Path, text: str, problems: list[str]) -> None:
     write(tmp_path, trajectory=[])
     path = tmp_path / "trajectory/0.jsonl"
     path.write_text(text)
     set_age(path, 3600)
-    assert said(tmp_path) == [(0, "trajectory/0.jsonl", "warning", "last line truncated")] * torn
+    assert said(tmp_path) == [(0, "trajectory/0.jsonl", "warning", problem) for problem in problems]
 
 
 def test_a_rollout_file_that_its_mirror_stands_in_for(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ JSON = st.recursive(
 
 
 async def leave(pilot: Pilot[None]) -> None:
-    await press(pilot, "q")
+    await press(pilot, "ctrl+c")
 
 
 def footer(app: DumpTui) -> str:

@@ -241,7 +241,7 @@ def test_hostile_text_reaches_no_terminal(shared: Path) -> None:
         ask(terminal, "\x06", "x1b|nul|\\[")
         terminal.until("steps searched", "prompt: …", "first hit")
         terminal.settle()
-        terminal.press("q")
+        terminal.press("ctrl+c")
         ask(terminal, "/", "status == '\x1b[200~\x1b]0;owned\x07[/]\x1b[201~'")
         terminal.until("of 8 samples", "no samples match")
         assert foreign(bytes(terminal.raw)) == []

@@ -40,7 +40,7 @@ async def test_the_help_fits_the_width_it_has_and_takes_another_one(demo: Path) 
             await still(pilot)
             shown = [line.split("│")[1].strip(" ▌▇▂▅▃") for line in lines(app) if line.count("│") == 2]
             words = " ".join(" ".join(shown).split())
-            assert "The steps of the run with a trend, and the samples of the step under the cursor. - enter" in words
+            assert "with a trend, and the samples of the step under the cursor. - ! enters" in words
             assert "from a sample to its tokens; escape goes back. - / shows only the samples" in words
 
 
@@ -70,5 +70,5 @@ async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
         await until_shown(pilot, "Details: help")
         await press(pilot, "q")
         await until_shown(pilot, "all dumped fields")
-        await press(pilot, "q", "q")
+        await press(pilot, "q", "q", "q", "q")  # out of the details, to the samples, to the steps, and out
         await until(pilot, lambda: app._exit)

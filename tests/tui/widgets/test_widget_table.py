@@ -8,11 +8,11 @@ from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 from textual.message import Message
 
-from dumptui.tui.widgets.table.layout import GAP_CELLS, GUTTER_CELLS, Column, lay_out
+from dumptui.tui.widgets.table.layout import GAP_CELLS, GUTTER_CELLS, Column, fit, lay_out
 from dumptui.tui.widgets.table.table import Table
 
 COLUMNS = [
-    Column("sample", "sample", 6),
+    Column("sample", "sample", 6, exact=True),
     Column("reward", "reward", 6, tip="mean of the group"),
     Column("len", "len", 5),
     Column("prompt", "prompt", 20, right=False),
@@ -316,3 +316,29 @@ def test_fields_stay_inside_apart_and_in_order(columns: list[Column], skipped: i
         assert x <= width - (fields[-1].column < len(columns) - 1)
         shortened = [field for field in fields if field.width < columns[field.column].width]
         assert shortened in ([], [fields[-1]])
+
+
+UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+
+
+@given(st.floats(-1e8, 1e8), st.integers(0, 4), st.sampled_from(["", "~", "!", "!~"]), st.integers(6, 9))
+def test_a_number_that_is_too_wide_is_rounded_and_never_cut(value: float, decimals: int, sign: str, width: int) -> None:
+    text = f"{sign}{value:.{decimals}f}"
+    shown = fit(text, width, right=True)
+    assert len(shown) == width and "…" not in shown
+    assert shown.strip().startswith(sign)
+    digits = shown.strip().removeprefix(sign)
+    found = float(digits.rstrip("kMG")) * UNITS.get(digits[-1], 1)
+    assert found == pytest.approx(float(f"{value:.{decimals}f}"), rel=0.5, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [("~90.00123", 6, "~90.00"), ("100.0%", 5, " 100%"), ("131072", 5, " 131k"), ("0.00001", 5, " 1e-5")],
+)
+def test_numbers_in_narrow_columns(text: str, width: int, shown: str) -> None:
+    assert fit(text, width, right=True) == shown
+
+
+def test_the_number_of_a_row_is_a_name_and_is_not_rounded() -> None:
+    assert fit("1234567", 6, right=True, exact=True) == "12345…"

@@ -65,8 +65,8 @@ The steps of the run with a trend, and the samples of the step under the cursor.
   `reward is nan`.
 - **f** shows only the samples whose prompt, response or messages match a regular expression (Rust's syntax, without
   look-around and back-references; `(?i)` ignores case). **ctrl+f** counts the matches in every step.
-- **/**, **s**, **S**, **a** and **C** are for the table that has the cursor: among the steps, **/** takes the columns of
-  `--print steps`, such as `mean_abs_lp_diff > 0.03`.
+- **/**, **s**, **S**, **a** and **C** are for the table that has the cursor: among the steps, **/** takes the columns
+  of `--print steps`, such as `mean_abs_lp_diff > 0.03`.
 - **escape** clears the filter and the search first.
 - **!** enters the overview at the top: what is wrong with the run, the worst first, as **error** (unreadable, missing
   or contradictory files, NaN or infinity, |Δ| of 0.3 or more), **warning** (|Δ| of 0.03 or more, data that covers only
@@ -78,10 +78,10 @@ The steps of the run with a trend, and the samples of the step under the cursor.
 - **a** shows all columns, **C** the columns you pick; **left** and **right** scroll to columns that don't fit.
 - **m** plots another column of the steps; **V** enlarges the trend: **left** and **right** walk along it, **+**, **-**
   and **0** zoom, **H** and **L** scroll, **enter** opens the step. Where a cell covers several steps, the walk and a
-  click go to the one that is seen there. **w** chooses the entry to use as reward where rewards are dicts.
+  click go to the one that is seen there. **R** chooses the entry to use as reward where rewards are dicts.
 - **v** shows or hides the plot of reward against response length (`x`: truncated samples). Arrows move from point to
   point; **enter** or a second click opens the sample.
-- **<** and **>** go to the previous and next step, **#** to a step by number, **t** from a train step to the eval with
+- **<** and **>** go to the previous and next step, **#** to a step by number, **T** from a train step to the eval with
   the same number and back. **n** and **p** go to the next and previous sample, in the order of the table.
 
 Statistics use unmasked response tokens. `-` means no value. `~` before a number means that it covers only part of the
@@ -133,7 +133,7 @@ same, and **G** goes to the oldest step.
             tooltip="Enter the overview of what is wrong with the run",
         ),
         Binding("v", "picture", "Picture", show=False, id="rollout.picture"),
-        Binding("w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
+        Binding("R,w", "reward_key", "Reward key", show=False, id="rollout.reward-key"),
         Binding("ctrl+f", "search_run", "Search the run", show=False, id="rollout.search-run"),
     ]
 

@@ -32,9 +32,9 @@ One sample: the prompt is muted, trained tokens are shaded by a statistic, maske
 Special tokens are shown in «». A character made of several tokens is shown on the first one, the others show ⋯.
 
 - **m** chooses the statistic, **M** a second one for the chart, drawn against the right axis.
-- **s** changes the range of the shades: the whole **step** (imp_ratio has full shade at e and 1/e), this **sample**,
+- **r** changes the range of the shades: the whole **step** (imp_ratio has full shade at e and 1/e), this **sample**,
   or the **window**, the tokens on screen.
-- **C** changes the two hues of the shades: orange-blue, red-blue, purple-green. The choice is saved.
+- **K** changes the two hues of the shades: orange-blue, red-blue, purple-green. The choice is saved.
 - **]** goes to the next worst token of the sample, and after its last one to those of the whole step; **[** goes back.
   **}** and **{** use the whole step at once. Worst means largest |value|; for imp_ratio, largest |log|.
 - **/** searches the text for a regular expression, also across tokens; **;** goes to the next match, **,** to the
@@ -51,8 +51,8 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
     BINDINGS = [
         Binding("m", "statistic", "Statistic", id="tokens.statistic"),
         Binding("M", "second", "Second statistic", show=False, id="tokens.second"),
-        Binding("s", "scale", "Scale", id="tokens.scale"),
-        Binding("C", "hues", "Hues", show=False, id="tokens.hues", tooltip="Change the hues of the shades"),
+        Binding("r,s", "scale", "Scale", id="tokens.scale"),
+        Binding("K,C", "hues", "Hues", show=False, id="tokens.hues", tooltip="Change the hues of the shades"),
         Binding("right_square_bracket", "worst(1)", "Worst token", key_display="]", id="tokens.worst"),
         Binding("left_square_bracket", "worst(-1)", "Back", key_display="[", show=False, id="tokens.worst-back"),
         Binding("right_curly_bracket", "step_worst(1)", key_display="}", show=False, id="tokens.step-worst"),

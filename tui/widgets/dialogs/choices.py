@@ -31,7 +31,7 @@ class Listing(Dialog[Answer | None]):
     """A list over the panes, with the keys of the tables; the answer is None when it is closed."""
 
     BINDINGS = [
-        Binding("q,escape", "dismiss(None)", "Close", id="list.leave"),
+        Binding("escape,q", "dismiss(None)", "Close", id="list.leave"),
         Binding("j", "move('cursor_down')", "Down", show=False, id="list.down"),
         Binding("k", "move('cursor_up')", "Up", show=False, id="list.up"),
         Binding("ctrl+d", "move('page_down')", "Page down", show=False, id="list.page-down"),

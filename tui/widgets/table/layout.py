@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,11 +14,14 @@ MIN_TEXT_CELLS = 8  # cells below which a column of text is left out rather than
 
 
 class Column(NamedTuple):
+    """`exact` says that its whole numbers are names, such as a sample index, of which no digit is rounded."""
+
     key: str
     label: str
     width: int
     right: bool = True
     tip: str = ""
+    exact: bool = False
 
 
 class Field(NamedTuple):
@@ -26,6 +30,11 @@ class Field(NamedTuple):
     column: int
     x: int
     width: int
+
+
+NUMBER = re.compile(r"([!~>]*\+?)(-?\d+(?:\.\d+)?)(%?)$")
+"""The signs before a number, its digits, and what follows."""
+SCALES = ((1e3, "k"), (1e6, "M"), (1e9, "G"))
 
 
 def lay_out(columns: Sequence[Column], skipped: int, width: int) -> list[Field]:
@@ -50,8 +59,24 @@ def lay_out(columns: Sequence[Column], skipped: int, width: int) -> list[Field]:
     return fields
 
 
-def fit(text: str, width: int, right: bool) -> str:
-    """Return a text cut or padded to `width` cells."""
-    text = clip(visible(text), width)
+def fit(text: str, width: int, right: bool, exact: bool = False) -> str:
+    """Return a text cut or padded to `width` cells; a number loses decimals, then digits, never its magnitude."""
+    text = visible(text)
+    if cell_width(text) > width:
+        text = clip(text if exact else rounded(text, width), width)
     blank = " " * (width - cell_width(text))
     return blank + text if right else text + blank
+
+
+def rounded(text: str, width: int) -> str:
+    """Return a number, with the sign before it, in at most `width` cells; any other text as it is."""
+    match = NUMBER.match(text)
+    if match is None:
+        return text
+    before, digits, after = match.groups()
+    value, decimals = float(digits), len(digits.partition(".")[2])
+    forms = [f"{value:.{places}f}" for places in range(decimals - 1, -1, -1)]
+    forms += [f"{value / scale:.0f}{unit}" for scale, unit in SCALES if abs(value) >= scale]
+    forms += [f"{value:.0e}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")]
+    shown = [before + form + after for form in forms if form.strip("-0.") or value == 0]
+    return next((form for form in shown if cell_width(form) <= width), text)

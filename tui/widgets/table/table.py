@@ -235,7 +235,8 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         text = ">" if cursor else " "
         x = GUTTER_CELLS
         for field in self._fields:
-            text += " " * (field.x - x) + fit(cells[field.column], field.width, self._columns[field.column].right)
+            column = self._columns[field.column]
+            text += " " * (field.x - x) + fit(cells[field.column], field.width, column.right, column.exact)
             x = field.x + field.width
         text += " " * (self._width - x)
         name = cursor or (self._row_style(row) if self._row_style else None)
