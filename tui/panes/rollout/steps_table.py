@@ -220,6 +220,7 @@ class StepsSide(Vertical):
         at = like.index(self.current) - by
         if 0 <= at < len(like):
             self.select(like[at])
+            self.trend.stand_on(like[at])
 
     def go_to_flagged(self, by: int) -> bool:
         """Go to the flagged step below (`by` of 1) or above in the table; False where there is none."""

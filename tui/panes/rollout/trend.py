@@ -79,7 +79,11 @@ class Trend(Vertical, can_focus=True):
         self.column = TREND_COLUMNS[(TREND_COLUMNS.index(self.column) + 1) % len(TREND_COLUMNS)]
 
     def show(self, keys: Sequence[StepKey], rows: Mapping[StepKey, Record], open_: StepKey | None) -> None:
-        """`keys` are the steps of the kind that is `open_`, train steps or evals, the oldest first."""
+        """`keys` are the steps of the kind that is `open_`, train steps or evals, the oldest first. A walk stays where it
+        came to.
+        """
+        if self.has_focus and self._open in keys:
+            open_ = self._open
         self._keys, self._open = keys, open_
         values = ((key, rows.get(key, {}).get(self.column)) for key in keys)
         self._values = {key: value for key, value in values if isinstance(value, (int, float)) and math.isfinite(value)}
@@ -116,11 +120,16 @@ class Trend(Vertical, can_focus=True):
         ahead = [key for key in self._stops() if (key.step - here) * by > 0 and self._is_elsewhere(key.step, here)]
         if ahead:
             target = ahead[min(by, len(ahead)) - 1] if by > 0 else ahead[max(by, -len(ahead))]
-            self._open = target
-            if self._plot is not None:
-                self._plot.cursor = float(target.step)
-            self._say()
+            self.stand_on(target)
             self.post_message(self.Chosen(target))
+
+    def stand_on(self, key: StepKey) -> None:
+        """Put the cursor on a step, if it is plotted."""
+        if key in self._keys:
+            self._open = key
+            if self._plot is not None:
+                self._plot.cursor = float(key.step)
+            self._say()
 
     def _is_elsewhere(self, step: float, here: float) -> bool:
         """Whether a step is drawn in another cell."""
