@@ -265,7 +265,8 @@ class Steps:
         self.show_where()
 
     def show_where(self) -> None:
-        line = headline(self.run, self.wanted, self._rollout.rows.get(self.wanted))
+        row = None if self.live.problem else self._rollout.rows.get(self.wanted)  # a problem needs the room
+        line = headline(self.run, self.wanted, row)
         newer = sum(is_newer(key, self.wanted, self.run.ages) for key in self.run.steps)
         health = count_words(self._rollout.findings)
         self._where.say_with(

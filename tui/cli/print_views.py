@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from dumptui.core.errors import DumpError
@@ -301,7 +300,7 @@ def print_health(request: Request) -> int:
     from dumptui.core.health import run_health
 
     found: list[Record] = []
-    rows = keep(chain(run_health.health(request.run), run_health.stream_problems(request.run.root)), found)
+    rows = keep(run_health.whole_health(request.run), found)
     if request.args.json or request.args.csv:
         write(request.args, list(rows), {"rows": found})
     else:
