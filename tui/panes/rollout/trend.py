@@ -79,8 +79,9 @@ class Trend(Vertical, can_focus=True):
         self.column = TREND_COLUMNS[(TREND_COLUMNS.index(self.column) + 1) % len(TREND_COLUMNS)]
 
     def show(self, keys: Sequence[StepKey], rows: Mapping[StepKey, Record], open_: StepKey | None) -> None:
-        """`keys` are the steps of the kind that is `open_`, train steps or evals, the oldest first. A walk stays where it
-        came to.
+        """`keys` are the steps of the kind that is `open_`, train steps or evals, the oldest first.
+
+        A walk stays where it came to.
         """
         if self.has_focus and self._open in keys:
             open_ = self._open
