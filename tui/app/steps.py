@@ -21,7 +21,6 @@ from dumptui.tui.reading.messages import (
     StepSummaries,
     Unseen,
 )
-from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import Run, StepKey
@@ -115,8 +114,7 @@ class Steps:
     def announce(self, key: StepKey) -> None:
         """Say what will be read."""
         self.wanted, self.loaded, self.failed = key, None, False
-        with self._app.prevent(Table.Highlighted):
-            self._rollout.steps.select(key)
+        self._rollout.steps.keep(key)
         self.wait.begin(f"reading {key}")
         self._rollout.samples.show_wait(key, "reading")
         self.show_where()
