@@ -21,6 +21,7 @@ from dumptui.core.run.polling import Folders
 from dumptui.core.run.run import Entry, Run, StepKey, list_names
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
+from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry
 
 T = TypeVar("T")
@@ -69,6 +70,11 @@ def access_of(path: str | Path) -> object:
     except OSError as error:
         return error.errno
     return status.st_mode, status.st_ctime_ns, os.access(path, os.R_OK)
+
+
+def file_state(path: str | Path) -> object:
+    """Return a value that changes when a file is written, appears, goes, or can or can't be opened any more."""
+    return access_of(path), signature(Path(path))
 
 
 class Follow:
@@ -189,8 +195,11 @@ class Follow:
         return [key for key in healed if key in run.steps and key not in changed]
 
     def _of_its_age(self, key: StepKey, error: DumpError) -> DumpError:
-        """Return the error, as BeingWritten while the step may still be changing, by our clock, not the writer's."""
-        if isinstance(error, NoDump):
+        """Return the error, as BeingWritten while the step may still be changing, by our clock, not the writer's.
+
+        What the file system refuses is not being written: the reason is stated at once.
+        """
+        if isinstance(error, NoDump) or isinstance(error.__cause__, OSError):
             return error
         unfinished = isinstance(error, BeingWritten)
         if self._now() - self._changed_at[key] < PATIENCE_SECONDS and (unfinished or key in self._grown):

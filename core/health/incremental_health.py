@@ -13,8 +13,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dumptui.core.health.finding import record_of
-from dumptui.core.health.run_health import StepRow, listing_findings, new_rows, step_rows, stream_problems
-from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepFiles, StepKey
+from dumptui.core.health.run_health import (
+    StepRow,
+    listing_findings,
+    new_rows,
+    step_rows,
+    stream_problems,
+    tokenizer_problems,
+)
+from dumptui.core.live import file_state
+from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepFiles, StepKey, tokenizer_of
 from dumptui.core.step.ranks import Ranks, missing_ranks
 from dumptui.core.types import Record
 
@@ -47,6 +55,8 @@ class Checkup:
         self._streams: list[Record] = []
         self._streams_changed = True
         self._streams_due = -math.inf
+        self._tokenizer: list[Record] = []
+        self._tokenizer_state: object = None
 
     @property
     def is_listed(self) -> bool:
@@ -66,13 +76,20 @@ class Checkup:
             parts = self._parts_of_steps(run, now)
         if self._streams_changed and now >= self._streams_due:
             parts.append(self._look_at_streams)
+        if file_state(tokenizer_of(self._root)) != self._tokenizer_state:
+            parts.append(self._look_at_tokenizer)
         return parts
 
     def rows(self) -> list[Record]:
         """Return the rows known so far, in the order of `run_health.health`."""
         seen: set[str] = set()
         steps = [] if self._run is None else [self._steps[key] for key in self._run.steps if key in self._steps]
-        return [*self._listed, *(row for step in steps for row in new_rows(step.rows, seen)), *self._streams]
+        return [
+            *self._listed,
+            *(row for step in steps for row in new_rows(step.rows, seen)),
+            *self._streams,
+            *self._tokenizer,
+        ]
 
     def _parts_of_steps(self, run: Run, now: float) -> list[Callable[[], list[Record]]]:
         if run is not self._run:
@@ -115,6 +132,11 @@ class Checkup:
         self._streams = stream_problems(self._root)
         self._streams_due = self._now() + TIME_SHARE * (self._now() - began)
         return self._streams
+
+    def _look_at_tokenizer(self) -> list[Record]:
+        self._tokenizer_state = file_state(tokenizer_of(self._root))
+        self._tokenizer = tokenizer_problems(self._root)
+        return self._tokenizer
 
 
 def until(files: StepFiles, now: float) -> float:

@@ -65,12 +65,24 @@ def new_rows(step_rows: Iterable[StepRow], seen: set[str]) -> list[Record]:
     return unreported
 
 
+def whole_health(run: Run) -> Iterator[Record]:
+    """Yield every row of a run: those of its dumps, of its telemetry and of its tokenizer."""
+    yield from health(run)
+    yield from stream_problems(run.root)
+    yield from tokenizer_problems(run.root)
+
+
 def stream_problems(root: Path) -> list[Record]:
-    """Return a row for each truncated or unreadable telemetry file or tokenizer, which is no fault of the dumps."""
+    """Return a row for each truncated or unreadable telemetry file, which is no fault of the dumps."""
     try:
         problems = Telemetry(root).problems(everything=True)
     except Exception as error:
         problems = [(root / "dashboard", f"check not completed: {unexpected(error)}")]
+    return [record_of(root, Finding("warning", problem, None, path)) for path, problem in problems]
+
+
+def tokenizer_problems(root: Path) -> list[Record]:
+    """Return a row for a tokenizer that can't be read, else none."""
     tokenizer = tokenizer_of(root)
     try:
         problem = read_isolated(tokenizer_problem, tokenizer)  # a large one would keep other threads waiting for 0.2 s
@@ -78,9 +90,7 @@ def stream_problems(root: Path) -> list[Record]:
         problem = tokenizer_problem(tokenizer)
     except DumpError as error:
         problem = error.problem
-    if problem is not None:
-        problems.append((tokenizer, problem))
-    return [record_of(root, Finding("warning", problem, None, path)) for path, problem in problems]
+    return [] if problem is None else [record_of(root, Finding("warning", problem, None, tokenizer))]
 
 
 def exit_code(rows: Iterable[Record]) -> int:

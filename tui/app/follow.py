@@ -66,17 +66,22 @@ class Live:
         newer = (key for key, row in rows.items() if row["samples"] and is_newer(key, current, ages))
         return min(newer, key=lambda key: ages[key], default=None)
 
+    @property
+    def problem(self) -> str:
+        """Why the run, or a part of it, can't be followed at the moment; "" while it can."""
+        if self._unseen:
+            return f"not followed: {visible(self._unseen)}"
+        problem = self._look.problem if self._look is not None else None
+        return "" if problem is None else f"{visible(Path(problem.path).name)}: {visible(problem.problem)}"
+
     def line(self, newer: int) -> Text:
         """What stands at the end of the top line; `newer` steps are newer than the one on screen."""
         line = Text()
         if not self.on:
             return line
         line.append(f"  +{plural(newer, 'step')}" * bool(newer), "bold")
-        if self._unseen:
-            return line.append(f"  not followed: {visible(self._unseen)}", "bold")
-        problem = self._look.problem if self._look is not None else None
-        if problem is not None:
-            return line.append(f"  {visible(Path(problem.path).name)}: {visible(problem.problem)}", "bold")
+        if self.problem:
+            return line.append(f"  {self.problem}", "bold")
         return line.append(f"  live{data_line(self._newest, time.time())}")
 
 

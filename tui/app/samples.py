@@ -140,7 +140,7 @@ class Samples:
             case SortWanted():
                 self._rollout.sort_by(request.key, request.more)
             case ReverseWanted():
-                self._rollout.action_reverse()
+                self._rollout.reverse_samples()
             case SamplesArranged():
                 self._panes.arrange_samples()
                 self._panes.select_elsewhere(self._rollout.current)

@@ -21,7 +21,6 @@ from dumptui.tui.reading.messages import (
     StepSummaries,
     Unseen,
 )
-from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
     from dumptui.core.run.run import Run, StepKey
@@ -115,8 +114,7 @@ class Steps:
     def announce(self, key: StepKey) -> None:
         """Say what will be read."""
         self.wanted, self.loaded, self.failed = key, None, False
-        with self._app.prevent(Table.Highlighted):
-            self._rollout.steps.select(key)
+        self._rollout.steps.keep(key)
         self.wait.begin(f"reading {key}")
         self._rollout.samples.show_wait(key, "reading")
         self.show_where()
@@ -267,7 +265,8 @@ class Steps:
         self.show_where()
 
     def show_where(self) -> None:
-        line = headline(self.run, self.wanted, self._rollout.rows.get(self.wanted))
+        row = None if self.live.problem else self._rollout.rows.get(self.wanted)  # a problem needs the room
+        line = headline(self.run, self.wanted, row)
         newer = sum(is_newer(key, self.wanted, self.run.ages) for key in self.run.steps)
         health = count_words(self._rollout.findings)
         self._where.say_with(

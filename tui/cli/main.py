@@ -109,8 +109,8 @@ def answer(argv: Sequence[str] | None, closed: Collection[str]) -> int:
         parser.error("give a RUN folder, or --demo for a generated one")
     if args.follow and args.print not in (None, "steps"):
         parser.error("--follow can only print the steps")
-    if args.where is not None and args.print != "samples":
-        parser.error("--where needs --print samples")
+    if args.where is not None and (args.print not in ("samples", "steps") or args.follow):
+        parser.error("--where needs --print samples or --print steps, without --follow")
     if (args.partner is not None or args.words) and args.print != "pair":
         parser.error("--with and --words need --print pair")
     if args.print is None and not can_draw():
@@ -246,7 +246,9 @@ def make_parser() -> argparse.ArgumentParser:
         "--with", type=sample_key, metavar="J[.K]", dest="partner", help="the sample to compare with (--print pair)"
     )
     parser.add_argument("--words", action="store_true", help="compare words, not tokens (--print pair)")
-    parser.add_argument("--where", metavar="EXPR", help="only samples that match, such as 'reward == 0 and truncated'")
+    parser.add_argument(
+        "--where", metavar="EXPR", help="only samples, or steps, that match, such as 'reward == 0 and truncated'"
+    )
     parser.add_argument(
         "--limit", type=positive, metavar="N", default=20, help="how many tokens (--print worst; default: 20)"
     )

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from dumptui.core.errors import DumpError
@@ -19,6 +18,7 @@ from dumptui.core.step.single_sample import load_single
 from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import WORTH_WORKERS, Summaries
 from dumptui.core.tables import steps, tokens
+from dumptui.core.tables.columns import STEP_COLUMNS, names_of
 from dumptui.core.tables.step_summary import summarise
 from dumptui.core.text import visible
 from dumptui.core.types import Record
@@ -80,8 +80,32 @@ def print_steps(request: Request) -> int:
     for key, row in known:
         staleness.learn(key, row)
     rows = [staleness.of_step(key, row) for key, row in known]
+    if request.args.where is not None:
+        rows = matching_steps(rows, request.args.where)
     document = {"run": str(request.run.root), "rows": rows}
     return write(request.args, rows if request.args.csv else [with_partial_signs(row) for row in rows], document)
+
+
+def matching_steps(rows: Sequence[Record], where: str) -> list[Record]:
+    """Return the steps that match a filter. Raises DumpError, which names the columns."""
+    from dumptui.tui.session.sample_order import StepArrangement
+
+    blank = dict.fromkeys(names_of(column for column in STEP_COLUMNS if column.recorded))
+    try:
+        found = StepArrangement(where=where).select([{**blank, **row} for row in rows])
+    except DumpError as error:
+        raise DumpError(error.path, f"{error.problem}; {step_column_words()}") from None
+    return [rows[at] for at in found]
+
+
+def step_column_words() -> str:
+    """Return the columns of the steps table with their labels and units, such as "mean_abs_lp_diff (|Δ|, nats)"."""
+    words = []
+    for column in STEP_COLUMNS:
+        if column.recorded:
+            facts = [fact for fact in (column.label, column.unit) if fact and fact != column.name]
+            words.append(f"{column.name} ({', '.join(facts)})" if facts else column.name)
+    return f"the columns are {', '.join(words)}"
 
 
 def checked_rows(request: Request) -> Iterator[tuple[StepKey, Record]]:
@@ -292,7 +316,7 @@ def print_health(request: Request) -> int:
     from dumptui.core.health import run_health
 
     found: list[Record] = []
-    rows = keep(chain(run_health.health(request.run), run_health.stream_problems(request.run.root)), found)
+    rows = keep(run_health.whole_health(request.run), found)
     if request.args.json or request.args.csv:
         write(request.args, list(rows), {"rows": found})
     else:

@@ -12,7 +12,7 @@ from textual.message import Message
 
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.health.incremental_health import Checkup
-from dumptui.core.live import Follow, PollResult, access_of
+from dumptui.core.live import Follow, PollResult, file_state
 from dumptui.core.process.workers import Workers
 from dumptui.core.query.text_search import Passage, passages_of, read_passages
 from dumptui.core.query.token_search import find
@@ -27,7 +27,6 @@ from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.packing import left_out, loads
 from dumptui.core.tables.worst_tokens import RunSearch, of_step, worst_of_run
 from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
-from dumptui.core.telemetry.logs import signature
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
@@ -217,9 +216,9 @@ class ReaderTasks:
     def words(self) -> Vocabulary | None:
         """What token ids mean: read at the first call, and again when the file is another one, or there at last."""
         path = self._steps.run.tokenizer
-        access = access_of(path), signature(path)
-        if self._vocabulary is None or access != self._vocabulary_of:
-            self._vocabulary_of = access
+        state = file_state(path)
+        if self._vocabulary is None or state != self._vocabulary_of:
+            self._vocabulary_of = state
             try:
                 self._vocabulary = Vocabulary.load(path)
             except DumpError as error:

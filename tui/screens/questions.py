@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
@@ -14,7 +15,7 @@ from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 from dumptui.tui.session.preferences import TABLE_COLUMNS
-from dumptui.tui.session.sample_order import LABEL_KEYS, Arrangement
+from dumptui.tui.session.sample_order import Arrangement, StepArrangement
 from dumptui.tui.terminal.in_thread import in_thread
 from dumptui.tui.widgets.dialogs.choices import Choose, ChooseMore, Pick
 from dumptui.tui.widgets.dialogs.prompt import Ask
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
 
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; leave empty to show all"
+STEP_FILTER_HINT = "such as mean_abs_lp_diff > 0.03 and not evaluation; leave empty to show all"
 PATTERN_HINT = "regular expression, searched in prompt, response and messages; start with (?i) to ignore case"
 TOKENS_HINT = "regular expression, also across tokens; start with (?i) to ignore case; leave empty to clear"
 _STEP_PATTERN = re.compile(r"\s*(?:(eval|e|step|train|s)\s*)?(\d{1,18})\s*", re.IGNORECASE)
@@ -35,16 +37,18 @@ async def import_polars() -> None:
         await in_thread(__import__, "polars")
 
 
-def ask_filter(rows: Sequence[Record], value: str, history: Sequence[str] = ()) -> Ask:
-    """Return the question for a filter; `rows` are those of the samples table of core."""
+def ask_filter(rows: Sequence[Record], asked: Arrangement, history: Sequence[str] = ()) -> Ask:
+    """Return the question for a filter; `rows` are those of the samples or steps table of core."""
+    noun = "step" if isinstance(asked, StepArrangement) else "sample"
+    hint = STEP_FILTER_HINT if noun == "step" else FILTER_HINT
 
     async def check(text: str) -> str:
         await import_polars()
-        return f"{len(Arrangement(where=text).select(rows))} of {plural(len(rows), 'sample')}"
+        return f"{len(replace(asked, where=text).select(rows))} of {plural(len(rows), noun)}"
 
-    labels = {name: label for label, name in LABEL_KEYS.items() if label != name}
+    labels = {name: label for label, name in asked.LABELS.items() if label != name}
     names = {name: labels.get(name, "") for name in (rows[0] if rows else ())}
-    return Ask("show samples where", check, value=value, hint=FILTER_HINT, names=names, history=history)
+    return Ask(f"show {noun}s where", check, value=asked.where, hint=hint, names=names, history=history)
 
 
 def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str = PATTERN_HINT) -> Ask:
@@ -94,9 +98,10 @@ def read_step(text: str, evaluation: bool) -> StepKey:
 # Choices ---------------------------------------------------------------------------------------------------------
 
 
-def choose_sort(shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
-    title = "sort the samples by" + (" (space: add as secondary key)" if sort else "")
-    choices = [described(field) for field in columns.chosen_fields(columns.SAMPLES, shown)]
+def choose_sort(table: str, shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
+    """Return the choice of a column of "samples" or "steps" to sort by."""
+    title = f"sort the {table} by" + (" (space: add as secondary key)" if sort else "")
+    choices = [described(field) for field in columns.chosen_fields(TABLE_COLUMNS[table], shown)]
     return ChooseMore(title, choices, sort[0][0] if sort else None)
 
 

@@ -15,13 +15,16 @@ from textual import events, on
 from textual.actions import SkipAction
 from textual.app import App
 from textual.binding import Binding
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import Screen
 
 NEWLINE_KEY = "ctrl+j"
 """What enter sends while the terminal is not in raw mode yet, at the start."""
 LOST_SECONDS = 1.0
-"""Seconds after which the next key stops waiting: the widget that got the last key may be gone."""
+"""Seconds after which the next key stops waiting when the widget that got the last key is gone."""
+HUNG_SECONDS = 5.0
+"""Seconds after which it stops waiting for a widget that is still there: a busy machine can take as long as that."""
 
 
 class Handled(Message):
@@ -41,9 +44,13 @@ class TypedApp(App[None]):
         super().__init__()
         self._waiting: deque[events.Key | events.Paste] = deque()
         self._handling: events.Event | None = None
+        self._sent_at = 0.0
+        self._route: list[DOMNode] = []
+        """The widgets that the last key goes through, from the focus up."""
         self._harmless: str | None = None
         """The last key, if the screen has not changed since."""
         self._held = False
+        self._is_due = False  # whether a timer will look at the keys that wait
 
     def on_mount(self) -> None:
         self.screen_change_signal.subscribe(self, self._change_screen, immediate=True)
@@ -59,13 +66,26 @@ class TypedApp(App[None]):
         self._waiting.append(event)
         await self._take()
         if self._waiting:
-            self.set_timer(LOST_SECONDS, partial(self.call_later, self._take))
+            self._try_later()
+
+    def _try_later(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self.set_timer(LOST_SECONDS, partial(self.call_later, self._take_late))
+
+    async def _take_late(self) -> None:
+        self._is_due = False
+        await self._take()
+        if self._waiting:
+            self._try_later()
 
     async def _take(self) -> None:
         while self._waiting and not self._held and self._is_free_for(self._waiting[0]):
             self._handling = event = self._waiting.popleft()
             await super().on_event(event)
-            is_sent = event.is_forwarded and (self.focused or self.screen).post_message(Handled(event))
+            target = self.focused or self.screen
+            self._sent_at, self._route = monotonic(), list(target.ancestors_with_self)
+            is_sent = event.is_forwarded and target.post_message(Handled(event))
             if not is_sent and self._handling is event:
                 self._handling = None
 
@@ -74,9 +94,16 @@ class TypedApp(App[None]):
         screen.
         """
         last = self._handling
-        if last is None or monotonic() - last.time > LOST_SECONDS:
+        if last is None or self._is_lost():
             return True
         return isinstance(event, events.Key) and key_of(last) == event.key == self._harmless
+
+    def _is_lost(self) -> bool:
+        """Whether the last key's Handled message will not come. Its age counts from when it was sent, not typed: keys
+        typed ahead may have waited for long before.
+        """
+        is_there = all(node.is_running for node in self._route)
+        return monotonic() - self._sent_at > (HUNG_SECONDS if is_there else LOST_SECONDS)
 
     @on(Handled)
     async def _go_on(self, message: Handled) -> None:

@@ -3,195 +3,291 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
-import random
+import shlex
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, redirect_stdout
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from textual.pilot import Pilot
 
 from dumptui.core.run.run import Run, StepKey
+from dumptui.core.store.cache import Cache
+from dumptui.core.store.summaries import Summaries
+from dumptui.core.telemetry.telemetry import STREAM_FIELDS, Telemetry
 from dumptui.tui.app.app import DumpTui
-from dumptui.tui.panes import SAMPLE_PANES
+from dumptui.tui.cli.main import make_parser, step_key
+from dumptui.tui.cli.print_views import Request, print_view
+from dumptui.tui.presentation.command_line import command_line
+from dumptui.tui.presentation.exports import EXPORT_FORMATS
+from tests.support.file_faults import Refusals
+from tests.support.job import Job
 from tests.support.screen import DEADLINE, lines, press, text, until
-from tests.support.writer import Layout, sample, write_step
 
-LAYOUT = Layout(dp=2)
-SAMPLES = 4
-HOUR = 3600.0
-PACE = 60.0  # seconds between two steps, by the times of their files
-VOCABULARY = {f"w{number}": number for number in range(1000)}
+SIZES = [(120, 40), (200, 60)]
+LONG = "DUMPTUI_LONG_TESTS" in os.environ
+"""Whether to compare at every look of the follower, not at four moments only; it takes some minutes."""
 
-# Each pane, by the keys that lead there from wherever the screen is.
+# Each pane, by the keys that lead there from the one before it.
 PANES = {
     "steps": ("1", "escape", "escape", "F"),
     "samples": ("enter", "home"),
     "batch": ("2",),
-    "groups": ("6", "home"),
-    "health": ("5", "home"),
+    "samples of the batch": ("v",),
+    "groups": ("v", "6", "home"),
+    "two samples": ("1", "home", "d", "enter"),
+    "health": ("escape", "5", "home"),
     "tokens": ("1", "home", "3", "home"),
     "conversation": ("4", "home"),
+    "all dumped fields": ("i",),
 }
+BACK = ("escape", "1", "escape", "escape", "F")
 
 
-class Job:
-    """A run as its processes write it, piece by piece; between two pieces somebody may look."""
+class Session(NamedTuple):
+    app: DumpTui
+    pilot: Pilot[None]
+    summaries: Summaries
 
-    def __init__(self, root: Path, aside: Path, seed: int = 5) -> None:
-        self.root = root
-        self._aside = aside
-        self._random = random.Random(seed)
-        self._begun = time.time() - 4 * HOUR
-        root.mkdir()
+    async def go(self, *keys: str) -> None:
+        """Press each key once what the one before it asked for has been read: escape would give that up."""
+        for key in keys:
+            await until(self.pilot, lambda: not self.app.wait.waiting)
+            await press(self.pilot, key)
+        await until(self.pilot, lambda: not self.app.wait.waiting)
 
-    def step(self, number: int, attempt: int = 0, drop: tuple[int, ...] = (), **how: Any) -> Iterator[Path]:
-        """The path that was just written to, at each piece of each file, the rollout file's first."""
-        staged = self._aside / f"{number}-{attempt}-{how.get('evaluation')}"
-        samples = [self._sample(number, at, attempt) for at in range(SAMPLES)]
-        talk = [{"sample_index": one["index"], "status": "completed", "messages": MESSAGES} for one in samples]
-        write_step(staged, number, samples, LAYOUT, drop=drop, trajectory=talk, **how)
-        first, *others = [path for name in FOLDERS for path in sorted((staged / name).glob("*"))]
-        for path in (first, *self._random.sample(others, len(others))):
-            yield from self._land(path, self._begun + attempt * HOUR + number * PACE)
-
-    def _sample(self, number: int, at: int, attempt: int) -> dict[str, Any]:
-        index = SAMPLES * number + at
-        return sample(index, group_index=number, seed=100 * attempt + index, response_len=6 + attempt)
-
-    def _land(self, source: Path, then: float) -> Iterator[Path]:
-        content, target = source.read_bytes(), self.root / source.parent.name / source.name
-        target.parent.mkdir(exist_ok=True)
-        cut = self._random.randrange(len(content))
-        with open(target, "wb", buffering=0) as file:
-            file.write(content[:cut])
-            yield target
-            file.write(content[cut:])
-        os.utime(target, (then, then))
-        yield target
-
-    def tokenizer(self, length: int | None = None) -> None:
-        model = {"type": "WordLevel", "vocab": VOCABULARY, "unk_token": "w0"}
-        path = self.root / "tokenizer" / "tokenizer.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"version": "1.0", "model": model, "added_tokens": []})[:length])
-
-    def metrics(self, line: str) -> None:
-        (self.root / "dashboard").mkdir(exist_ok=True)
-        with open(self.root / "dashboard" / "metrics.jsonl", "a") as file:
-            file.write(line)
-
-    def rotate(self, number: int) -> None:
-        for pattern in (f"*/{number}.*", f"train_data/{number}_*", f"dashboard_columns/*_{number}.parquet"):
-            for path in self.root.glob(pattern):
-                path.unlink()
-
-
-FOLDERS = ("rollout_data", "train_data", "dashboard_columns", "trajectory")
-MESSAGES = [{"role": "user", "content": "a prompt"}, {"role": "assistant", "content": "a response"}]
+    async def look(self) -> None:
+        self.app.reader.look()
+        await until(self.pilot, lambda: not self.app.reader._looking)
 
 
 @asynccontextmanager
-async def following(root: Path, size: tuple[int, int]) -> AsyncIterator[tuple[DumpTui, Pilot[None]]]:
-    app = DumpTui(Run.open(root), follow=True)
+async def following(root: Path, size: tuple[int, int], cache: Path | None) -> AsyncIterator[Session]:
+    run = Run.open(root)
+    summaries = Summaries(run, Cache(root, cache))
+    app = DumpTui(run, summaries=summaries, follow=True)
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: hasattr(app, "panes"))
-        yield app, pilot
+        await until(pilot, lambda: app.is_ready and not app.wait.waiting)
+        yield Session(app, pilot, summaries)
 
 
-async def look(app: DumpTui, pilot: Pilot[None]) -> None:
-    app.reader.look()
-    await until(pilot, lambda: not app.reader._looking)
+class Follower:
+    """Followers of a run, one of each size of the screen, and what they keep between two starts."""
+
+    def __init__(self, root: Path, cache: Path) -> None:
+        self.root = root
+        self._cache = cache
+        self._sessions: list[Session] = []
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Follower:
+        for size in SIZES:
+            self._sessions.append(await self._stack.enter_async_context(following(self.root, size, self._cache)))
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self._stack.__aexit__(*exc)
+
+    async def look(self) -> None:
+        for session in self._sessions:
+            await session.look()
+
+    async def until(self, condition: Callable[[DumpTui], object]) -> None:
+        for app, pilot, _ in self._sessions:
+            await until(pilot, partial(condition, app))
+
+    async def until_shown(self, *words: str) -> None:
+        await self.until(lambda app: all(word in text(app) for word in words))
+
+    async def go(self, *keys: str) -> None:
+        for session in self._sessions:
+            await session.go(*keys)
+
+    def choose(self, key: StepKey) -> None:
+        for session in self._sessions:
+            session.app.steps.choose(key)
+
+    async def through(self, pieces: Iterable[object]) -> None:
+        """Look after every third piece that is written, and after the last; with LONG, compare after each."""
+        for number, _ in enumerate(pieces):
+            if LONG:
+                await self.go(*BACK)
+                await self.assert_fresh()
+            elif number % 3 == 0:
+                await self.look()
+        await self.look()
+
+    async def assert_fresh(self) -> None:
+        """Every pane of the newest step is, in the end, that of a new start, and the printed view says the same."""
+        await self.look()
+        for session in self._sessions:
+            app = session.app
+            await asyncio.wrap_future(app.reader.compute(session.summaries.save))
+            await asyncio.wrap_future(app.reader.compute(partial(assert_telemetry, app)))
+            async with following(self.root, (app.size.width, app.size.height), None) as fresh:
+                for name, keys in PANES.items():
+                    await session.go(*keys)
+                    await fresh.go(*keys)
+                    await until_same(name, session, fresh)
+                    if session is self._sessions[0]:
+                        assert_printed(app, self._cache)
+            await session.go(*BACK)
 
 
-async def assert_fresh(app: DumpTui, pilot: Pilot[None]) -> None:
-    """Every pane of the newest step is, in the end, that of a new start."""
-    await look(app, pilot)
-    async with following(app.steps.run.root, (app.size.width, app.size.height)) as (fresh, second):
-        for name, keys in PANES.items():
-            for one in (pilot, second):
-                await press(one, *keys)
-            await until_same(name, app, fresh)
-        await press(pilot, "1", "escape", "escape")
+def assert_telemetry(app: DumpTui) -> None:
+    follow = app.reader._work._follow
+    assert follow is not None
+    assert follow.with_telemetry(records) == records(Telemetry(app.steps.run.root))
 
 
-async def until_same(name: str, app: DumpTui, fresh: DumpTui) -> None:
-    """Both may still be reading; their rows are those of the printed view."""
+def records(telemetry: Telemetry) -> dict[str, Any]:
+    """All that is known from the streams."""
+    tables = {stream: list(telemetry.table(stream).rows()) for stream in STREAM_FIELDS if stream != "phases"}
+    return tables | {
+        "metrics": telemetry.metrics.calls(),
+        "lanes": list(telemetry.lane_rows()),
+        "settings": telemetry.meta,
+        "problems": telemetry.problems(),
+    }
+
+
+async def until_same(name: str, session: Session, fresh: Session) -> None:
+    """Both may still be reading."""
     end = time.monotonic() + DEADLINE
-    while (lines(app), sheet(app)) != (lines(fresh), sheet(fresh)):
-        other = [f"{ours}\n{theirs}" for ours, theirs in zip(lines(app), lines(fresh), strict=True) if ours != theirs]
-        assert time.monotonic() < end, "\n".join(
-            [f"{name}, the follower and the new start:", *other, *differing(app, fresh)]
-        )
+    while not is_same(session.app, fresh.app):
+        said = "\n".join(differing(session.app, fresh.app))
+        assert time.monotonic() < end, f"{name}, the follower and the new start:\n{said}"
         await asyncio.sleep(0.05)
 
 
-def differing(app: DumpTui, fresh: DumpTui) -> list[str]:
-    """What the rows differ in."""
-    ours, theirs = (found[2] if (found := sheet(one)) else [] for one in (app, fresh))
-    pairs = ((a, b) for a, b in zip(ours, theirs, strict=False) if a != b)
-    return [f"{key}: {a.get(key)} {b.get(key)}" for a, b in pairs for key in a | b if a.get(key) != b.get(key)]
+def is_same(app: DumpTui, fresh: DumpTui) -> bool:
+    """Whether the screens and the rows that an export would write are the same."""
+    return lines(app) == lines(fresh) and exported(app) == exported(fresh)
 
 
-def sheet(app: DumpTui) -> tuple[str, StepKey | None, list[Any]] | None:
-    found = None if app.pane in SAMPLE_PANES else app.sheets.sheet()
-    return None if found is None else (found.view, found.key, list(found.rows()))
+def differing(app: DumpTui, fresh: DumpTui) -> Iterator[str]:
+    for one, other in zip_longest(lines(app), lines(fresh), fillvalue=""):
+        if one != other:
+            yield f"{one}\n{other}"
+    ours, theirs = (rows_of(exported(of) or "{}") for of in (app, fresh))
+    yield f"{sorted(set(ours) - set(theirs))}\n{sorted(set(theirs) - set(ours))}"
 
 
-@pytest.mark.parametrize(("size", "between"), [((120, 40), True), ((200, 60), False)])
-async def test_a_follower_sees_what_a_new_start_sees(tmp_path: Path, size: tuple[int, int], between: bool) -> None:
-    """At the end and, `between`, at three moments before."""
-    root = tmp_path / "run"
+def exported(app: DumpTui) -> str | None:
+    """The sheet on screen as JSON; None where there is none, or it can't be read at the moment."""
+    sheet = app.sheets.sheet()
+    return None if sheet is None else EXPORT_FORMATS["json"](sheet)
+
+
+def assert_printed(app: DumpTui, cache: Path) -> None:
+    """The command line that the pane gives prints the same rows, by what the follower kept."""
+    sheet = app.sheets.sheet()
+    if sheet is None:
+        return
+    words = shlex.split(command_line(app.steps.run, sheet, app.reader.reward_key))[1:]
+    args = make_parser().parse_args([*words, "--json"])
+    run, out = Run.open(args.run), io.StringIO()
+    with redirect_stdout(out):
+        print_view(Request(run, Summaries(run, Cache(run.root, cache)), step_key(args), args))
+    printed, shown = rows_of(out.getvalue()), rows_of(exported(app) or "")
+    assert printed == shown, f"{words}: {set(printed) - set(shown)}\n{set(shown) - set(printed)}"
+
+
+UNREAD = {"extra", "metadata", "notes", "note"}
+"""What `--print` of a sample leaves out where it need not read the whole step."""
+
+
+def rows_of(document: str) -> list[str]:
+    """The rows of a document, whatever their order on screen is; of one without rows, all it says."""
+    whole = json.loads(document)
+    rows = [{name: row[name] for name in row.keys() - UNREAD} for row in whole.get("rows", [whole])]
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+async def test_a_follower_sees_what_a_new_start_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At three moments while the run is disturbed, and at the end."""
+    root, refusals = tmp_path / "run", Refusals(monkeypatch)
     job = Job(root, tmp_path / "aside")
     first = job.step(0)
     next(first)  # the only step is half written
-    async with following(root, size) as (app, pilot):
-        await until(pilot, lambda: app.steps.failed)
-        await press(pilot, "5", "1")  # health is looked for once
-        for _ in first:
-            await look(app, pilot)
-        if between:
-            await assert_fresh(app, pilot)
+    async with Follower(root, tmp_path / "cache") as follower:
+        await follower.until(lambda app: app.steps.failed)
+        await follower.go("5", "1")  # health is looked for once
+        await follower.through(first)
+        await late_and_refused(job, follower, refusals)
+        await follower.assert_fresh()
+        await healed_and_resumed(job, follower, refusals)
+        await follower.assert_fresh()
+        await rewritten_while_open(job, follower)
+        await follower.assert_fresh()
+        await gone_and_back(job, follower, tmp_path / "away")
+        await follower.assert_fresh()
 
-        job.tokenizer(length=500)
-        for path in job.step(1):
-            if path.name == "1.pt" and StepKey(1) in app.steps.run.steps:
-                app.steps.choose(StepKey(1))  # selected while half written
-            await look(app, pilot)
-        job.tokenizer()
-        job.metrics('{"ts": 1.0, "step_key": null, "step": 0, "metrics": {"loss": 1.0}}\n{"ts": 2')
-        for _ in (*job.step(2, drop=(1,)), *job.step(2, evaluation=True)):
-            await look(app, pilot)
-        if between:
-            await assert_fresh(app, pilot)
 
-        for number in (3, 4):
-            for _ in job.step(number):
-                pass
-            await look(app, pilot)
-        for number in (2, 3):  # an attempt that resumes, two steps behind the one before
-            for _ in job.step(number, attempt=1):
-                await look(app, pilot)
-        half = job.step(4, attempt=1)
-        next(half)
-        if between:
-            await assert_fresh(app, pilot)
-        for _ in half:
-            await look(app, pilot)
+async def late_and_refused(job: Job, follower: Follower, refusals: Refusals) -> None:
+    """A step is selected while it is half written; much of it is late, partial, or can't be read."""
+    job.tokenizer(length=500)
+    for path in job.step(1, late=LATE):
+        await follower.look()
+        if path.parent.name == "rollout_data":
+            follower.choose(StepKey(1))
+    await follower.through(job.step(2, drop=(1,)))
+    await follower.through(job.step(2, evaluation=True))
+    refusals.refuse(job.root / "train_data" / "1_0.pt")
+    await follower.through(job.step(3))
+    refusals.refuse(job.root / "rollout_data" / "3.pt")
+    os.utime(job.root / "rollout_data" / "3.pt", (job.begun + 300,) * 2)
+    os.utime(job.root / "train_data" / "1_0.pt", (job.begun + 100,) * 2)
 
-        root.rename(tmp_path / "away")
-        await look(app, pilot)
-        await until(pilot, lambda: "no such folder" in text(app))
-        app.steps.choose(StepKey(1))
-        (tmp_path / "away").rename(root)
-        await look(app, pilot)
-        job.rotate(0)
-        job.metrics(', "step_key": null, "step": 0, "metrics": {}}\n')
-        shutil.rmtree(root / "trajectory")
-        await assert_fresh(app, pilot)
-    assert app._exception is None
+
+LATE = ("dashboard_columns", "trajectory")
+
+
+async def healed_and_resumed(job: Job, follower: Follower, refusals: Refusals) -> None:
+    """What was late comes, what was refused is allowed, and an attempt resumes two steps behind the one before."""
+    refusals.heal(job.root / "rollout_data" / "3.pt")
+    refusals.heal(job.root / "train_data" / "1_0.pt")
+    job.tokenizer()
+    await follower.through(job.rest(1, LATE))
+    job.metrics('{"ts": 1.0, "step_key": null, "step": 0, "metrics": {"loss": 1.0}}\n{"ts": 2')
+    job.telemetry(0, 1, 2, 3)
+    for number in (4, 5):
+        for _ in job.step(number):
+            pass
+        await follower.look()
+    for number in (3, 4):
+        await follower.through(job.step(number, attempt=1))
+    next(job.step(5, attempt=1))  # half written, and left so
+    await follower.look()
+
+
+async def rewritten_while_open(job: Job, follower: Follower) -> None:
+    """A step is rewritten while its sample is on screen; the train files of another can't be listed."""
+    follower.choose(StepKey(4))
+    await follower.go("enter", "down", "enter")
+    await follower.until_shown("lp_diff against position", "sample 17 ·")
+    await follower.through(job.step(4, attempt=2))
+    await follower.until_shown("lp_diff against position", "sample 17 ·")
+    await follower.go(*BACK)
+
+
+async def gone_and_back(job: Job, follower: Follower, away: Path) -> None:
+    """The run's folder goes away and comes back, a step is removed by rotation, and a folder with it."""
+    job.root.rename(away)
+    await follower.look()
+    await follower.until_shown("no such folder")
+    follower.choose(StepKey(1))
+    away.rename(job.root)
+    await follower.look()
+    job.rotate(0)
+    job.metrics(', "step_key": null, "step": 0, "metrics": {}}\n')
+    shutil.rmtree(job.root / "trajectory")
+    await follower.through(job.step(5, attempt=2))

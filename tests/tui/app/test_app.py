@@ -331,13 +331,13 @@ async def test_palette_and_dialogs_open_and_close(session: Session) -> None:
     assert not app._exit
     assert len(app.screen_stack) == 1
     await click(pilot, KeyLine, app.query_one(KeyLine).render().plain.index("s Sort") + 1, 0)
-    await until_shown(pilot, "sort the samples by")
+    await until_shown(pilot, "sort the steps by")
 
 
 async def test_a_dialog_that_is_answered_twice_is_answered_once(session: Session) -> None:
     app, pilot = session
     await go(pilot, "s")
-    await until_shown(pilot, "sort the samples by")
+    await until_shown(pilot, "sort the steps by")
     for name in ("enter", "enter", "escape"):  # as fast as they can be typed
         event = Key(name, None)
         event.set_sender(app)

@@ -40,7 +40,7 @@ async def test_the_help_fits_the_width_it_has_and_takes_another_one(demo: Path) 
             await still(pilot)
             shown = [line.split("│")[1].strip(" ▌▇▂▅▃") for line in lines(app) if line.count("│") == 2]
             words = " ".join(" ".join(shown).split())
-            assert "with a trend, and the samples of the step under the cursor. - ! enters" in words
+            assert "with a trend, and the samples of the step under the cursor. - enter" in words
             assert "from a sample to its tokens; escape goes back. - / shows only the samples" in words
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.events import Key
+from textual.keys import _character_to_key
 
-from tests.support.screen import Terminal
+from dumptui.core.run.run import StepKey
+from tests.support.screen import Terminal, until_shown
+from tests.support.session import opened
 
 BURSTS = {
     "a filter, and a move in what it leaves": ("", "/reward == 1\rG", "9 of 32 samples · where reward == 1 & >    92"),
@@ -37,6 +41,18 @@ def test_keys_of_one_write_arrive_in_order(demo: Path, name: str) -> None:
         terminal.settle(0.1)
         terminal.press(burst)
         terminal.until(*shown.split(" & "))
+
+
+async def test_keys_that_were_typed_long_before_they_are_handled_arrive_in_order(demo: Path) -> None:
+    """As when the machine is busy for seconds, or the program still starts."""
+    async with opened(demo, key=StepKey(2)) as (app, pilot):
+        app.rollout.table.focus()
+        for char in "/reward == 1\rG":
+            key = Key({"/": "slash", "\r": "enter"}.get(char) or _character_to_key(char), char)
+            key.time -= 10.0
+            key.set_sender(app)
+            app.post_message(key)
+        await until_shown(pilot, "9 of 32 samples · where reward == 1", ">    92")
 
 
 OPENED = {

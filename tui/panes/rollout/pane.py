@@ -58,11 +58,6 @@ class RolloutPane(Horizontal, Pane):
 
 The steps of the run with a trend, and the samples of the step under the cursor.
 
-- **!** enters the overview at the top: what is wrong with the run, the worst first, as **error** (unreadable, missing
-  or contradictory files, NaN or infinity, |Δ| of 0.3 or more), **warning** (|Δ| of 0.03 or more, data that covers only
-  a part) or **note**. **enter** goes to the token, the step or the row of Health that shows it. Without errors and
-  warnings the overview is one line.
-- **]** and **[** go to the next and previous step with an `!` or without complete train data.
 - **enter** goes deeper: from a step to its samples, from a sample to its tokens; **escape** goes back.
 - **/** shows only the samples for which an expression holds: `reward == 0 and truncated and max_abs_lp_diff > 1`. It
   takes the columns of `--print samples`, values, `and or not`, comparisons, `in`, `like`, `between`, and functions
@@ -70,11 +65,20 @@ The steps of the run with a trend, and the samples of the step under the cursor.
   `reward is nan`.
 - **f** shows only the samples whose prompt, response or messages match a regular expression (Rust's syntax, without
   look-around and back-references; `(?i)` ignores case). **ctrl+f** counts the matches in every step.
+- **/**, **s**, **S**, **a** and **C** are for the table that has the cursor: among the steps, **/** takes the columns
+  of `--print steps`, such as `mean_abs_lp_diff > 0.03`.
 - **escape** clears the filter and the search first.
+- **!** enters the overview at the top: what is wrong with the run, the worst first, as **error** (unreadable, missing
+  or contradictory files, NaN or infinity, |Δ| of 0.3 or more), **warning** (|Δ| of 0.03 or more, data that covers only
+  a part) or **note**. **enter** goes to the token, the step or the row of Health that shows it. Without errors and
+  warnings the overview is one line.
+- **]** and **[** go to the next and previous step with an `!` or without complete train data.
 - **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
   sorts by it, a second click reverses, a shift-click adds a secondary key. Blanks are always last.
 - **a** shows all columns, **C** the columns you pick; **left** and **right** scroll to columns that don't fit.
-- **m** plots another column of the steps; **R** chooses the entry to use as reward where rewards are dicts.
+- **m** plots another column of the steps; **V** enlarges the trend: **left** and **right** walk along it, **+**, **-**
+  and **0** zoom, **H** and **L** scroll, **enter** opens the step. Where a cell covers several steps, the walk and a
+  click go to the one that is seen there. **R** chooses the entry to use as reward where rewards are dicts.
 - **v** shows or hides the plot of reward against response length (`x`: truncated samples). Arrows move from point to
   point; **enter** or a second click opens the sample.
 - **<** and **>** go to the previous and next step, **#** to a step by number, **T** from a train step to the eval with
@@ -111,6 +115,14 @@ same, and **G** goes to the oldest step.
         Binding("a", "all_columns", "All columns", id="rollout.columns"),
         Binding("C", "pick_columns", "Columns", show=False, id="rollout.pick-columns"),
         Binding("m", "trend", "Trend", id="rollout.trend"),
+        Binding(
+            "V",
+            "large_trend",
+            "Enlarge the trend",
+            show=False,
+            id="rollout.large-trend",
+            tooltip="Enlarge the trend and walk along it, and back",
+        ),
         Binding(
             "exclamation_mark",
             "overview",
@@ -224,7 +236,8 @@ same, and **G** goes to the oldest step.
 
     @on(StepsSide.Moved)
     def _step_moved(self, event: StepsSide.Moved) -> None:
-        self.post_message(StepChosen(event.key))
+        if event.key == self.steps.current:  # else the cursor went on meanwhile, and is not to be brought back
+            self.post_message(StepChosen(event.key))
 
     @on(StepsSide.Entered)
     def _step_entered(self, event: StepsSide.Entered) -> None:
@@ -263,21 +276,31 @@ same, and **G** goes to the oldest step.
     def action_trend(self) -> None:
         self.steps.next_trend()
 
+    def action_large_trend(self) -> None:
+        """Enlarge the trend and go into it, or back."""
+        large = not self.has_class("-trend")
+        self.set_class(large, "-trend")
+        self.remove_class("-samples")
+        (self.steps.trend if large else self.steps.table).focus()
+
     # The class -samples says at which of the two levels the pane is; the focus follows, and leads when it is moved.
 
     def on_descendant_focus(self) -> None:
-        self.set_class(not (self.steps.table.has_focus or self.overview.table.has_focus), "-samples")
+        among_steps = (self.steps.table, self.steps.trend, self.overview.table)
+        self.set_class(not any(widget.has_focus for widget in among_steps), "-samples")
 
     def enter_samples(self) -> None:
+        self.remove_class("-trend")
         self.add_class("-samples")
         self.table.focus()
 
     def leave_level(self) -> bool:
         """Remove the filter and the search if there are any, else go from the samples or the overview to the steps."""
-        if self.has_class("-samples") and self.samples.clear():
+        if self.is_among_samples and self.samples.clear():
             self.finder.stop()
-        else:
+        elif not self.steps.table.has_focus or not self.steps.clear():
             self.remove_class("-samples")
+            self.remove_class("-trend")
             self.steps.table.focus()
         return True
 
@@ -291,8 +314,8 @@ same, and **G** goes to the oldest step.
             issues = [record_of(issue) for issue in self.overview.issues]
             return table_sheet("overview", None, issues, self.overview.table.cursor)
         if not self.has_class("-samples"):
-            known = [self.rows.get(key, key._asdict()) for key in self.steps.keys]
-            return table_sheet("steps", None, known, self.steps.table.cursor)
+            known = [self.rows.get(key, key._asdict()) for key in self.steps.listed]
+            return table_sheet("steps", None, known, self.steps.table.cursor, self.steps.arrangement.where)
         loaded = self.samples.loaded
         if loaded is None:
             return None
@@ -318,27 +341,49 @@ same, and **G** goes to the oldest step.
         self.memory.keep_sort(arrangement.sort)
         self.post_message(SamplesArranged())
 
+    @property
+    def is_among_samples(self) -> bool:
+        """Whether the samples have the cursor; else the steps, or the overview of them."""
+        return self.has_class("-samples")
+
     def action_sort(self) -> None:
-        self.ask_sort(self.samples.shown)
+        if self.is_among_samples:
+            return self.ask_sort(self.samples.shown)
+        dialog = choose_sort("steps", self.steps.shown, self.steps.arrangement.sort)
+        self.app.push_screen(dialog, lambda key: self.steps.sort_by(key, dialog.more))
 
     def ask_sort(self, shown: columns.Shown) -> None:
         """By one of the columns that are shown, here or in another table of the same samples."""
-        dialog = choose_sort(shown, self.samples.arrangement.sort)
+        dialog = choose_sort("samples", shown, self.samples.arrangement.sort)
         self.app.push_screen(dialog, lambda key: self.sort_by(key, dialog.more))
 
-    def action_reverse(self) -> None:
+    def reverse_samples(self) -> None:
         self._rearrange(self.samples.arrangement.reversed())
 
+    def action_reverse(self) -> None:
+        if self.is_among_samples:
+            self.reverse_samples()
+        else:
+            self.steps.rearrange(self.steps.arrangement.reversed())
+
     def action_filter(self) -> None:
-        if self.samples.loaded is not None:
-            where, history = self.samples.arrangement.where, self.memory.history("filters")
-            dialog = ask_filter(self.samples.loaded.samples, where, history)
+        if not self.is_among_samples:
+            dialog = ask_filter(self.steps.records(), self.steps.arrangement, self.memory.history("step-filters"))
+            self.app.push_screen(dialog, self._filter_steps)
+        elif self.samples.loaded is not None:
+            history = self.memory.history("filters")
+            dialog = ask_filter(self.samples.loaded.samples, self.samples.arrangement, history)
             self.app.push_screen(dialog, self._filter)
 
     def _filter(self, where: str | None) -> None:
         if where is not None:
             self.memory.keep("filters", where)
             self._ask_for(replace(self.samples.arrangement, where=where))
+
+    def _filter_steps(self, where: str | None) -> None:
+        if where is not None:
+            self.memory.keep("step-filters", where)
+            self.steps.rearrange(replace(self.steps.arrangement, where=where))
 
     def _ask_for(self, arrangement: Arrangement) -> None:
         """Show other samples, which is seen at the samples."""
@@ -394,15 +439,19 @@ same, and **G** goes to the oldest step.
 
     # Columns ---------------------------------------------------------------------------------------------------
 
+    @property
+    def _side(self) -> tuple[StepsSide | SamplesSide, str]:
+        """The table that has the cursor, and its name."""
+        return (self.samples, "samples") if self.is_among_samples else (self.steps, "steps")
+
     def action_all_columns(self) -> None:
-        """All columns of the samples, and back to those that were picked."""
-        own = self.memory.own_shown("samples")
-        self._show_columns(self.samples, "samples", own if self.samples.shown == "all" else "all")
+        """All columns of the table that has the cursor, and back to those that were picked."""
+        side, table = self._side
+        self._show_columns(side, table, self.memory.own_shown(table) if side.shown == "all" else "all")
 
     def action_pick_columns(self) -> None:
         """Of the table that has the cursor."""
-        side: StepsSide | SamplesSide = self.samples if self.has_class("-samples") else self.steps
-        table = "samples" if side is self.samples else "steps"
+        side, table = self._side
 
         def picked(shown: columns.Shown | None) -> None:
             if shown is not None:

@@ -67,10 +67,11 @@ class Plot(Widget):
     """Where the cursor is on the x axis. Moving it repaints two columns and a line, and redraws nothing."""
 
     class Clicked(FrozenMessage):
-        """A click on the canvas, at a position on the x axis."""
+        """A click on the canvas: at a position on the x axis, and at a value of the left axis, None without one."""
 
         plot: Plot
         x: float
+        y: float | None = None
 
         @property
         def control(self) -> Plot:
@@ -209,4 +210,17 @@ class Plot(Widget):
 
     def on_click(self, event: events.Click) -> None:
         if (x := self.position_of(event)) is not None:
-            self.post_message(self.Clicked(self, x))
+            self.post_message(self.Clicked(self, x, self._value_of(event)))
+
+    def _value_of(self, event: events.MouseEvent) -> float | None:
+        """Return the value of the left axis at the line of the mouse."""
+        frame, offset = self._current_frame(), event.get_content_offset(self)
+        if frame is None or offset is None or frame.view.left is None:
+            return None
+        low, high = frame.view.left
+        return high - (high - low) * min(offset.y, frame.rows - 1) / max(frame.rows - 1, 1)
+
+    def cell_of(self, x: float) -> int | None:
+        """Return the column of cells that a position on the x axis is drawn in; None outside the view."""
+        frame = self._current_frame()
+        return None if frame is None else frame.cell(x)
