@@ -41,13 +41,13 @@ def run(tmp_path: Path) -> Run:
 def all_tokens(step: Step) -> dict[Place, float]:
     """The difference of every trained token."""
     found = {}
-    for document in tokens(step, None, list(step.samples)):
-        mask, values = document["loss_mask"], document["fields"]["lp_diff"]["values"]  # type: ignore[index, call-overload]
-        for at, (trained, value) in enumerate(zip(mask, values, strict=True)):  # type: ignore[call-overload]
+    documents: Any = tokens(step, None, list(step.samples))
+    for document in documents:
+        values = document["fields"]["lp_diff"]["values"]
+        for at, (trained, value) in enumerate(zip(document["loss_mask"], values, strict=True)):
             if trained:
-                place = (document["step"], document["sample_index"], document["prompt_length"] + at)
-                found[place] = value  # type: ignore[index]
-    return found  # type: ignore[return-value]
+                found[document["step"], document["sample_index"], document["prompt_length"] + at] = value
+    return found
 
 
 def size(value: float) -> float:
@@ -76,7 +76,7 @@ def test_the_worst_of_a_run_are_those_of_all_its_tokens(run: Run, limit: int) ->
     assert [size(float(str(row["lp_diff"]))) for row in found.rows] == pytest.approx(expected, rel=1e-6)
     assert found.complete and len(set(map(place, found.rows))) == len(found.rows)
     for row in found.rows:
-        assert np.float32(row["lp_diff"]) == pytest.approx(np.float32(every[place(row)]), nan_ok=True)
+        assert np.float32(str(row["lp_diff"])) == pytest.approx(np.float32(every[place(row)]), nan_ok=True)
         ratio = math.exp(float(str(row["lp_diff"])))
         assert float(str(row["imp_ratio"])) == pytest.approx(ratio, nan_ok=True, rel=1e-5)
 
