@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -707,6 +708,10 @@ async def test_what_was_open_is_there_again_once_what_kept_it_away_is_over(
         assert app.tokens.token == token
 
 
+def is_found(pane: HealthPane, path: Path) -> bool:
+    return any(path.name in str(row["file"]) for row in pane.rows)
+
+
 async def test_health_says_once_what_is_refused_and_no_longer_when_it_is_allowed(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -728,7 +733,7 @@ async def test_health_says_once_what_is_refused_and_no_longer_when_it_is_allowed
                 path.mkdir()
             refusals.refuse(path)
             app.reader.look()
-            await until(pilot, lambda path=path: [row for row in pane.rows if row["file"] and path.name in row["file"]])
+            await until(pilot, partial(is_found, pane, path))
             assert pane.rows[table.cursor] == here
             refusals.heal(path)
             app.reader.look()
