@@ -437,6 +437,9 @@ SAMPLE_COLUMNS = (
     ),
     ColumnDefinition(name="reward_note", tip="the kind of a reward that is not a number", format=TEXT, shown="never"),
     ColumnDefinition(
+        name="reward_entry", label="entry", tip="the entry of a dict that is taken as the reward", format=TEXT
+    ),
+    ColumnDefinition(
         name="reward_chosen", tip="whether the reward is the chosen entry of a dict", format=FLAG, shown="never"
     ),
     ColumnDefinition(name="weight_version", label="v last", tip="weight version of the last call"),

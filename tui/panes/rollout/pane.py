@@ -448,6 +448,11 @@ same, and **G** goes to the oldest step.
         """All columns of the table that has the cursor, and back to those that were picked."""
         side, table = self._side
         self._show_columns(side, table, self.memory.own_shown(table) if side.shown == "all" else "all")
+        every = columns.SAMPLES if side is self.samples else columns.STEPS
+        count = len(columns.chosen_fields(every, side.shown))
+        said = f"all {count} columns" if count == len(every) else f"{count} of {len(every)} columns"
+        self.app.clear_notifications()
+        self.notify(f"{said} of the {table}; left and right scroll", markup=False)
 
     def action_pick_columns(self) -> None:
         """Of the table that has the cursor."""
