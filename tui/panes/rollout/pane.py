@@ -314,7 +314,7 @@ same, and **G** goes to the oldest step.
             issues = [record_of(issue) for issue in self.overview.issues]
             return table_sheet("overview", None, issues, self.overview.table.cursor)
         if not self.has_class("-samples"):
-            known = [self.rows.get(key, key._asdict()) for key in self.steps.listed]
+            known = [self.steps.record(line) for line in self.steps.lines]
             return table_sheet("steps", None, known, self.steps.table.cursor, self.steps.arrangement.where)
         loaded = self.samples.loaded
         if loaded is None:
