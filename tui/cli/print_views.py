@@ -223,6 +223,22 @@ def readable(row: Record) -> Record:
     return {**row, **{name: ratio_number(ratio) for name, ratio in too_large.items()}}
 
 
+def print_worst(request: Request) -> int:
+    from dumptui.core.tables import worst_tokens
+
+    run, limit, words = request.run, request.args.limit, vocabulary(request.run)
+    if request.key is not None:
+        step = tokens.open_step(run, request.key)
+        *_, found = worst_tokens.of_step(step, words, limit)
+    else:
+        known = dict(checked_rows(request))
+        *_, found = worst_tokens.worst_of_run(known, lambda key: tokens.open_step(run, key), words, limit)
+    for problem in found.problems:
+        tell(str(problem))
+    rows = found.rows if request.args.csv else [readable(row) for row in found.rows]
+    return write(request.args, rows, {"run": str(run.root), "steps_read": found.read, "rows": found.rows})
+
+
 def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
     """The step and the samples asked for; of one sample, where that is enough, a step that holds it alone."""
     asked = request.args.sample
@@ -375,6 +391,7 @@ PRINTERS: dict[str, Printer] = {
     "tools": print_tools,
     "batch": print_batch,
     "tokens": print_tokens,
+    "worst": print_worst,
     "pair": print_pair,
     "conversation": print_conversation,
     "facts": print_facts,

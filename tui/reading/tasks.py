@@ -22,10 +22,12 @@ from dumptui.core.sample.comparison import pair
 from dumptui.core.sample.view import MASKED, PROMPT, SampleView, view_sample
 from dumptui.core.step.distribution import Distribution, distributions
 from dumptui.core.step.field_survey import FieldSurvey, surveying
+from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.packing import left_out, loads
 from dumptui.core.tables.tools import by_sample, by_tool, tool_uses
+from dumptui.core.tables.worst_tokens import RunSearch, of_step, worst_of_run
 from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle, read_lifecycles
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.types import Record
@@ -48,6 +50,7 @@ from dumptui.tui.reading.messages import (
     TokenHits,
     ToolsRead,
     Unseen,
+    WorstTokens,
 )
 from dumptui.tui.reading.reader_thread import Abandoned, ReaderThread
 from dumptui.tui.reading.step_reader import StepReader
@@ -198,6 +201,27 @@ class ReaderTasks:
 
     def draw(self, talk: ConversationView, message: int, width: int) -> None:
         self._answer(lambda: draw(talk, message, width))
+
+    def find_worst_of_step(self, step: Step, post: Callable[[WorstTokens], object]) -> None:
+        self._give_worst(of_step(step, self.words()), post)
+
+    def find_worst_of_run(self, rows: Mapping[StepKey, Record], post: Callable[[WorstTokens], object]) -> None:
+        self._give_worst(worst_of_run(rows, self._read_step, self.words()), post)
+
+    def _read_step(self, key: StepKey) -> Step:
+        files = self._steps.files(key)
+        recent = self._steps.recent.get(files)
+        return load(files) if recent is None else recent.step
+
+    def _give_worst(self, found: Iterator[RunSearch], post: Callable[[WorstTokens], object]) -> None:
+        """Give what the next step brings, unless nobody waits for it any more; then go on at the back of the queue."""
+        try:
+            known = next(found, None)
+            wanted = known is not None and post(WorstTokens(known))
+        except Exception as error:  # a defect costs the list only
+            wanted = post(WorstTokens(RunSearch([], 0, 0), told(error))) and False
+        if wanted:
+            self._thread.submit(self._give_worst, found, post)
 
     def search(self, view: SampleView, pattern: str) -> None:
         try:

@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -39,14 +40,28 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def put(root: Path, step: int, samples: list[dict[str, Any]], **how: Any) -> None:
+    """Write a step aside and rename its files into place: a look in between finds each of them whole and of its age."""
+    with tempfile.TemporaryDirectory(dir=root.parent) as folder:
+        write_step(Path(folder), step, samples, LAYOUT, **how)
+        land(Path(folder), root)
+
+
+def land(aside: Path, root: Path) -> None:
+    for name in ("rollout_data", "train_data", "dashboard_columns"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+        for path in sorted((aside / name).glob("*")):
+            path.replace(root / name / path.name)
+
+
 def write(root: Path, step: int, **how: Any) -> None:
-    write_step(root, step, [sample(4 * step + at, group_index=step) for at in range(4)], LAYOUT, **how)
+    put(root, step, [sample(4 * step + at, group_index=step) for at in range(4)], **how)
 
 
 def write_bad(root: Path, step: int, **how: Any) -> None:
     samples = [sample(4 * step + at, group_index=step, status="truncated") for at in range(4)]
     worse = [[value - 0.5 for value in one["rollout_log_probs"]] for one in samples]
-    write_step(root, step, samples, LAYOUT, truth={"log_probs": worse}, **how)
+    put(root, step, samples, truth={"log_probs": worse}, **how)
 
 
 def forget(root: Path, step: int) -> None:
@@ -170,12 +185,12 @@ async def test_a_step_that_is_written_anew_is_reloaded_where_it_is_open(root: Pa
         await press(pilot, "enter", "down", "down", "down", "enter")
         await until_shown(pilot, "sample 3 ·", "lp_diff against position")
         again = [sample(at, group_index=0, seed=50 + at) for at in range(2)]
-        write_step(root, 0, again, LAYOUT, train=False, age=10)
+        put(root, 0, again, train=False, age=10)
         app.reader.look()
         await until_shown(pilot, "the step was rewritten with fewer samples", "train 0/2")
         await press(pilot, "1")
         await until_shown(pilot, "2 samples in 1 group", "train files are older than")
-        write_step(root, 0, again, LAYOUT, age=0)
+        put(root, 0, again, age=0)
         app.reader.look()
         await until(pilot, lambda: app.loaded is not None and app.loaded.step.trained == 2)
         await press(pilot, "3")
@@ -194,7 +209,7 @@ async def test_a_run_begun_again_in_its_folder_is_followed_from_its_new_first_st
     async with live(root) as (app, pilot):
         await until_shown(pilot, "step 3, 4 of 4", "live, data")
         for step in range(2):
-            write_step(root, step, [sample(at, seed=90 + at) for at in range(4)], LAYOUT, age=0)
+            put(root, step, [sample(at, seed=90 + at) for at in range(4)], age=0)
             age(root, step, 100 - 30 * step)
             app.reader.look()
             await until_shown(pilot, f"step {step}, {step + 1} of 4", "4 samples")
@@ -340,7 +355,7 @@ async def test_a_step_that_is_written_anew_while_its_sample_is_open_comes_back_a
             await press(pilot, "right", "right")
         token = app.tokens.token
         again = [sample(at, group_index=0, seed=50 + at) for at in range(4)]
-        write_step(root, 0, again, LAYOUT, mirror=False, age=0)
+        put(root, 0, again, mirror=False, age=0)
         path = root / "rollout_data" / "0.pt"
         *halves, whole = pieces(path.read_bytes())
         for half in halves:
@@ -403,22 +418,33 @@ def test_a_step_comes_again_marked_when_it_was_written_anew_or_more_of_it_is_the
             row = next_line(process.stdout)
             return row["step"], row["train_samples"], row["again"]
 
+        def assert_told_at_last(step: int, trained: int, why: str) -> None:
+            """A look between two files of a step gives a row before the last one; the first says why it came again."""
+            rows = [told()]
+            while rows[-1][1] != trained:
+                rows.append(told())
+            assert {row[0] for row in rows} == {step}
+            assert [row[2] for row in rows] == [why, *["updated"] * (len(rows) - 1)]
+
         assert [told() for _ in range(3)] == [(0, 4, None), (1, 4, None), (2, 4, None)]
         again = [sample(at, seed=70 + at) for at in range(4)]
-        write_step(root, 0, again, LAYOUT, age=0)  # the run is begun again
-        assert told() == (0, 4, "rewritten")
-        whole = write_step(root, 3, [sample(at) for at in range(4)], LAYOUT, age=0).files[1].read_bytes()
-        (root / "train_data" / "3_1.pt").write_bytes(whole[:-50])
+        put(root, 0, again, age=0)  # the run is begun again
+        assert_told_at_last(0, 4, "rewritten")
+        aside = root.parent / "aside"
+        shard = write_step(aside, 3, [sample(at) for at in range(4)], LAYOUT, age=0).files[1]
+        whole = shard.read_bytes()
+        shard.write_bytes(whole[:-50])
+        land(aside, root)
         write(root, 4, age=0)
         assert [told() for _ in range(2)] == [(3, 2, None), (4, 4, None)]
         (root / "train_data" / "3_1.pt").write_bytes(whole)
-        assert told() == (3, 4, "updated")
+        assert_told_at_last(3, 4, "updated")
         path = root / "rollout_data" / "5.pt"
         path.write_bytes(b"")
         write(root, 6, age=0)
         assert [told() for _ in range(2)] == [(5, None, None), (6, 4, None)]
         write(root, 5, age=0)
-        assert told() == (5, 4, "rewritten")
+        assert_told_at_last(5, 4, "rewritten")
 
 
 def test_a_step_that_is_printed_is_not_printed_again_for_what_changes_nothing_of_it(root: Path) -> None:
@@ -522,11 +548,11 @@ async def test_health_follows_the_run_and_keeps_its_cursor(root: Path) -> None:
         await press(pilot, "down")
         here = app.panes.of(HealthPane).rows[1]
         again = [sample(at, seed=70 + at) for at in range(4)]
-        write_step(root, 2, again, LAYOUT, train=False, age=100)  # an attempt that resumed
+        put(root, 2, again, train=False, age=100)  # an attempt that resumed
         app.reader.look()
         await until_shown(pilot, "1 error, ", "train files are older than the rollout file")
         assert app.panes.of(HealthPane).rows[app.panes.of(HealthPane).query_one("#findings", Table).cursor] == here
-        write_step(root, 2, again, LAYOUT, age=50)
+        put(root, 2, again, age=50)
         app.reader.look()
         await until_shown(pilot, "0 errors, 0 warnings, 2 notes")
         assert app.panes.of(HealthPane).rows[app.panes.of(HealthPane).query_one("#findings", Table).cursor] == here
