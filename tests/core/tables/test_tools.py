@@ -1,4 +1,4 @@
-"""The tools table: calls and failures by tool, the rewards with and without failures, and where the time of samples went."""
+"""The tools table: calls and failures by tool, the rewards with and without failures, and the time of samples."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_samples_that_ended_last_come_first_with_their_seconds(tmp_path: Path) -
             event(begun + 4, "tool_end", index, 1, f"{index + 1} calls"),
             event(begun + 4.5, "attempt_end", index),
         ]
-    append(tmp_path, "trajectories", events)
+    append(tmp_path, "trajectories", *events)
     rows, by_end = tables(tmp_path, told, [1.0, 0.0])
     shown = [
         (row["sample_index"], row["ended"], row["in_tools"], row["generating"], row["span_calls"]) for row in by_end
