@@ -163,8 +163,9 @@ async def until_same(name: str, session: Session, fresh: Session) -> None:
     """Both may still be reading."""
     end = time.monotonic() + DEADLINE
     while not is_same(session.app, fresh.app):
-        said = "\n".join(differing(session.app, fresh.app))
-        assert time.monotonic() < end, f"{name}, the follower and the new start:\n{said}"
+        if time.monotonic() > end:
+            said = "\n".join(differing(session.app, fresh.app))
+            raise AssertionError(f"{name}, the follower and the new start:\n{said}")
         await asyncio.sleep(0.05)
 
 

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from dumptui.tui.app.follow import data_line
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
+from tests.support.file_faults import Refusals
 from tests.support.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown
 from tests.support.writer import Layout, sample, write_step
 
@@ -669,3 +671,72 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_file_of_a_time_that_no_clock_can_say_has_the_last_one() -> None:
     assert data_line(1e18, 1e9) == ", data 23:59:59 UTC"
+
+
+async def test_what_was_open_is_there_again_once_what_kept_it_away_is_over(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that may not be read, and the folder of the run that is not there, while a sample is read."""
+    refusals = Refusals(monkeypatch)
+    for step in range(2):
+        write(root, step, mirror=False)
+    path = root / "rollout_data" / "0.pt"
+    async with live(root, StepKey(0)) as (app, pilot):
+        await press(pilot, "enter", "down", "down", "enter")
+        await until_shown(pilot, "sample 2 ·", "lp_diff against position")
+        await press(pilot, "right", "right", "right")
+        before, token = await still(pilot), app.tokens.token
+        assert token > 0
+
+        refusals.refuse(path)
+        app.reader.look()
+        await until_shown(pilot, "0.pt: can't be opened: Permission denied")
+        refusals.heal(path)
+        app.reader.look()
+        await until(pilot, lambda: text(app) == before)
+
+        root.rename(tmp_path / "away")
+        app.reader.look()
+        await until_shown(pilot, "run: no such folder", "sample 2 ·", "lp_diff against position")
+        (tmp_path / "away").rename(root)
+        app.reader.look()
+        await until(pilot, lambda: text(app) == before)
+
+        forget(root, 0)
+        app.reader.look()
+        await until_shown(pilot, "step 0: its files are gone", "sample 2 ·", "lp_diff against position")
+        assert app.tokens.token == token
+
+
+def is_found(pane: HealthPane, path: Path) -> bool:
+    return any(path.name in str(row["file"]) for row in pane.rows)
+
+
+async def test_health_says_once_what_is_refused_and_no_longer_when_it_is_allowed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cursor and what is scrolled stay where they are."""
+    refusals = Refusals(monkeypatch)
+    for step in range(40):
+        write(root, step, mirror=False, drop={1})
+    async with live(root) as (app, pilot):
+        await press(pilot, "5")
+        await until_shown(pilot, "40 errors, 0 warnings")
+        table = app.panes.of(HealthPane).query_one("#findings", Table)
+        await press(pilot, *["down"] * 30)
+        pane = app.panes.of(HealthPane)
+        here = pane.rows[table.cursor]
+        line = table.cursor_line
+        for path in (root / "train_data" / "5_0.pt", root / "trajectory"):
+            path.parent.mkdir(exist_ok=True)
+            if path.name == "trajectory":
+                path.mkdir()
+            refusals.refuse(path)
+            app.reader.look()
+            await until(pilot, partial(is_found, pane, path))
+            assert pane.rows[table.cursor] == here
+            refusals.heal(path)
+            app.reader.look()
+            await until_shown(pilot, "40 errors, 0 warnings")
+            assert pane.rows[table.cursor] == here
+            assert table.cursor_line == line
