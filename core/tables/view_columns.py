@@ -255,14 +255,14 @@ TOOL_COLUMNS = (
     ColumnDefinition(
         name="reward_ok",
         label="if ok",
-        tip="mean reward of the samples in which every call of it has a result that is no error",
+        tip="mean reward of the samples in which every call of it has a result without an error",
         format=fixed(3),
         worse="low",
     ),
     ColumnDefinition(
         name="samples_ok",
         label="n ok",
-        tip="samples in which every call of it has a result that is no error",
+        tip="samples in which every call of it has a result without an error",
         unit="samples",
     ),
     ColumnDefinition(

@@ -46,7 +46,7 @@ Whether the tools or the model make rewards low: the tool calls of the step by t
 - **failed** counts calls whose result is an error: its text begins with a traceback, an error or a timeout, or it has
   an entry that says so (`error`, `is_error`, `exit_code` other than 0, `success` false, `status` "error").
 - **if failed** is the mean reward of the samples in which a call of the tool failed, **if ok** of those in which every
-  call of it has a result that is no error. If the two are alike, the tool is hardly the reason.
+  call of it has a result without an error. If both are low, the tool is not the reason.
 - The last rows are all samples that called any tool, those that called none, and those whose messages are not recorded.
 - **s/call** is the mean time of a call by the recorded spans; a turn in which several tools were called counts only for
   all tools together. **timed** is the number of calls that it covers.
