@@ -495,7 +495,8 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="tool_calls",
         label="tools",
-        tip="tool calls that the model made, counted in the recorded messages; - where none are, or in more than 32 MB",
+        tip="tool calls that the model made, or their results if there are more, counted in the recorded messages; "
+        "- where none are recorded, or in more than 32 MB; the Tools pane lists them by tool",
         unit="calls",
         shown="at first",
     ),

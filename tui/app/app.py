@@ -126,6 +126,7 @@ class DumpTui(TerminalApp):
         from dumptui.tui.app.comparison import Comparison
         from dumptui.tui.app.places import Places
         from dumptui.tui.app.samples import Samples
+        from dumptui.tui.app.worst_tokens import WorstTokensList
         from dumptui.tui.panes.conversation import ConversationPane
         from dumptui.tui.panes.tokens.pane import TokensPane
 
@@ -134,6 +135,7 @@ class DumpTui(TerminalApp):
         self.comparison = Comparison(self, steps, reader, panes)
         self.samples = Samples(self, steps, reader, panes, self.comparison, self._visit)
         self.places = Places(self, steps, panes, self.samples, self.comparison, self._asked_sample)
+        self.worst_tokens = WorstTokensList(self, steps, reader, self.rollout, self.places)
         self.sheets = SheetActions(self, steps, reader, panes, self.places, self.state, self._visit)
 
     @property
@@ -231,6 +233,9 @@ class DumpTui(TerminalApp):
 
     def action_facts(self) -> None:
         self.samples.facts.open()
+
+    def action_worst_tokens(self) -> None:
+        self.worst_tokens.open()
 
     def action_compare(self) -> None:
         self.comparison.ask()

@@ -12,10 +12,21 @@ APP_BINDINGS: list[BindingType] = [
     Binding("i", "facts", "Details", id="app.facts", tooltip="Show all dumped fields of the sample"),
     Binding("N", "member(1)", "Next in group", show=False, id="app.next-member"),
     Binding("P", "member(-1)", "Previous in group", show=False, id="app.previous-member"),
+    Binding(
+        "W", "worst_tokens", "Worst tokens", show=False, id="app.worst-tokens", tooltip="List those of the step or run"
+    ),
     Binding("d", "compare", "Compare", show=False, id="app.compare", tooltip="Show the sample beside another one"),
     *(
         Binding(str(number), f"pane('{name}')", title, show=False, id=f"app.{name}")
         for number, (name, title) in enumerate(TABS.items(), 1)
+    ),
+    Binding(
+        "E",
+        "pane('tools')",
+        "Tools",
+        show=False,
+        id="app.tools",
+        tooltip="Tool calls by tool, failures, and the lifecycle of every sample of the step",
     ),
     Binding("escape", "up", "Back", id="app.up"),
     Binding("n", "sample(1)", "Next", id="app.next-sample", tooltip="The next sample in the table"),

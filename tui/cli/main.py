@@ -36,8 +36,10 @@ PRINT_VIEWS = (
     "steps",
     "samples",
     "groups",
+    "tools",
     "batch",
     "tokens",
+    "worst",
     "pair",
     "conversation",
     "facts",
@@ -248,12 +250,21 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--where", metavar="EXPR", help="only samples, or steps, that match, such as 'reward == 0 and truncated'"
     )
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", default=20, help="how many tokens (--print worst; default: 20)"
+    )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write cached summaries")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON document")
     form.add_argument("--csv", action="store_true", help="print the rows as CSV")
     parser.add_argument("--version", action="version", version=f"dumptui {__version__}")
     return parser
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"not a number above 0: {text!r}")
+    return int(text)
 
 
 def sample_key(text: str) -> tuple[int | None, int]:

@@ -155,6 +155,22 @@ def print_groups(request: Request) -> int:
     return write(request.args, rows, {**key._asdict(), "rows": rows})
 
 
+def print_tools(request: Request) -> int:
+    """By tool; the document has the samples too."""
+    from dumptui.core.tables import tools
+    from dumptui.core.telemetry.lifecycle import read_lifecycles
+    from dumptui.core.telemetry.telemetry import Telemetry
+
+    key, samples = chosen_table(request)
+    step = tokens.open_step(request.run, key)
+    indices = [sample.index for sample in step.samples if sample.index is not None]
+    lives = read_lifecycles(Telemetry(request.run.root), key, indices)
+    uses = tools.tool_uses(step, samples, lives)
+    rows = tools.by_tool(uses, evaluation=key.evaluation)
+    by_sample = tools.by_sample(uses, evaluation=key.evaluation)
+    return write(request.args, rows, {**key._asdict(), "rows": rows, "samples": by_sample})
+
+
 def chosen_table(request: Request) -> tuple[StepKey, list[Record]]:
     """The table of the step asked for. Raises DumpError where no reward in it has the chosen entry."""
     key, rows = table(request)
@@ -205,6 +221,22 @@ def readable(row: Record) -> Record:
     ratios = {field.name: row.get(field.name) for field in FIELDS if field.scale == "ratio"}
     too_large = {name: ratio for name, ratio in ratios.items() if isinstance(ratio, float) and ratio > LARGEST_RATIO}
     return {**row, **{name: ratio_number(ratio) for name, ratio in too_large.items()}}
+
+
+def print_worst(request: Request) -> int:
+    from dumptui.core.tables import worst_tokens
+
+    run, limit, words = request.run, request.args.limit, vocabulary(request.run)
+    if request.key is not None:
+        step = tokens.open_step(run, request.key)
+        *_, found = worst_tokens.of_step(step, words, limit)
+    else:
+        known = dict(checked_rows(request))
+        *_, found = worst_tokens.worst_of_run(known, lambda key: tokens.open_step(run, key), words, limit)
+    for problem in found.problems:
+        tell(str(problem))
+    rows = found.rows if request.args.csv else [readable(row) for row in found.rows]
+    return write(request.args, rows, {"run": str(run.root), "steps_read": found.read, "rows": found.rows})
 
 
 def step_of_samples(request: Request) -> tuple[Step, list[Sample]]:
@@ -356,8 +388,10 @@ PRINTERS: dict[str, Printer] = {
     "steps": print_steps,
     "samples": print_samples,
     "groups": print_groups,
+    "tools": print_tools,
     "batch": print_batch,
     "tokens": print_tokens,
+    "worst": print_worst,
     "pair": print_pair,
     "conversation": print_conversation,
     "facts": print_facts,

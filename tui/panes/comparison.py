@@ -41,14 +41,14 @@ Two samples of a step side by side; on narrow screens `-` marks the first and `+
 long equal passages are folded.
 
 - **]** and **[** go to the next and the previous difference: the first tokens that differ are marked, and shown below.
-- **W** compares the words of the responses instead of the tokens: then the same text in different tokens counts as
+- **v** compares the words of the responses instead of the tokens: then the same text in different tokens counts as
   equal.
 - **y** copies a difference or both samples; **e** writes them to a file, one row per pair of tokens or words.
 - **n** and **p** compare the first sample with the next and previous one of its group; **o** swaps the two samples.
 - **enter** opens the tokens of the first one; **escape** goes back.
 """
     BINDINGS = [
-        Binding("W,t", "words", "Words", id="pair.words", tooltip="Compare words instead of tokens, or tokens again"),
+        Binding("v,t", "words", "Words", id="pair.words", tooltip="Compare words instead of tokens, or tokens again"),
         Binding("o", "exchange", "Swap", id="pair.exchange"),
         Binding("enter", "open", "Tokens", show=False, id="pair.open"),
     ]

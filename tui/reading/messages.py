@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dumptui.tui.widgets.message import Answer
+from dumptui.tui.widgets.message import Answer, FrozenMessage
 
 # What it is of is imported by the thread, not for the first screen.
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dumptui.core.step.step import Step
     from dumptui.core.tables.group_members import Group
     from dumptui.core.tables.packing import LeftOut, Load
+    from dumptui.core.tables.worst_tokens import RunSearch
+    from dumptui.core.telemetry.lifecycle import Lifecycle
     from dumptui.core.types import Record
     from dumptui.tui.widgets.heatmap.token_flow import Flow
 
@@ -82,6 +84,17 @@ class BatchAnalysed(Answer):
     columns: list[Distribution]
 
 
+class ToolsRead(Answer):
+    """The tools of a step by name, what each sample did with them, the last to end first, and the lifecycles by sample
+    position.
+    """
+
+    step: Step
+    tools: list[Record]
+    samples: list[Record]
+    lives: dict[int, Lifecycle]
+
+
 class Unseen(Answer):
     """A live run that can't be looked at, and why; it is tried again."""
 
@@ -136,3 +149,10 @@ class ReadProgress(Answer):
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, ReadProgress)
+
+
+class WorstTokens(FrozenMessage):
+    """What is known of the worst tokens; `problem` is why nothing is."""
+
+    found: RunSearch
+    problem: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from dumptui.core.sample.view import SampleView
     from dumptui.core.step.step import Step
     from dumptui.core.store.summaries import Summaries
+    from dumptui.core.types import Record
     from dumptui.core.vocabulary import Vocabulary
     from dumptui.tui.presentation.conversation import ConversationView
-    from dumptui.tui.reading.messages import StepLoaded
+    from dumptui.tui.reading.messages import StepLoaded, WorstTokens
     from dumptui.tui.reading.tasks import ReaderTasks
 
 NOTICE_SECONDS = 0.5  # seconds between two samples of somebody who goes through them
@@ -80,6 +81,10 @@ class Reader(ReaderThread):
         """Work out a step's packing, a part at a time, whenever nothing else is asked; another step ends it."""
         self.submit(lambda: self._work.pack(loaded))
 
+    def read_tools(self, loaded: StepLoaded) -> None:
+        """Read the tool calls and lifecycles of a step."""
+        self.submit_latest(lambda: self._work.read_tools(loaded))
+
     def find_health(self) -> None:
         """Look for what is wrong with the run, from the start, whenever nothing else is asked."""
         self.submit(lambda: self._work.find_health())
@@ -129,6 +134,14 @@ class Reader(ReaderThread):
     def survey(self, step: Step, name: str) -> None:
         """Look at a field over the whole step of the sample opened last: some 0.3 s for 4.5 million tokens."""
         self.submit(lambda: self._work.survey(step, name))
+
+    def find_worst_of_step(self, step: Step, post: Callable[[WorstTokens], object]) -> None:
+        """Give the worst tokens of a step that was read."""
+        self.submit(lambda: self._work.find_worst_of_step(step, post))
+
+    def find_worst_of_run(self, rows: Mapping[StepKey, Record], post: Callable[[WorstTokens], object]) -> None:
+        """Give the worst tokens of the steps with these rows, after each step that is read."""
+        self.submit(lambda: self._work.find_worst_of_run(rows, post))
 
     def search(self, view: SampleView, pattern: str) -> None:
         """Look for a regular expression in the text of a sample."""

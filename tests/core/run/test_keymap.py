@@ -107,7 +107,7 @@ async def test_remapped_keys_do_it_old_ones_don_t_and_the_line_of_keys_says_so(d
         await press(pilot, "J")
         await until_shown(pilot, "< step 1 >")
         await press(pilot, "o")
-        await until_shown(pilot, "sort the samples by")
+        await until_shown(pilot, "sort the steps by")
 
 
 async def test_a_swap_is_no_clash(demo: Path) -> None:
@@ -137,7 +137,7 @@ async def test_in_a_clash_the_first_has_the_key(demo: Path) -> None:
     write("rollout.sort = m\n")
     async with opened_with_state(demo) as (_, pilot):
         await press(pilot, "m")
-        await until_shown(pilot, "sort the samples by")
+        await until_shown(pilot, "sort the steps by")
 
 
 @pytest.mark.parametrize("pane", ["tokens", "rollout", "health", "batch"])

@@ -14,7 +14,7 @@ from dumptui.tui.panes import FIRST_PANE, PANE_LIST, PANES_BESIDE_SAMPLES, SAMPL
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from tests.support.screen import press, text, until, until_shown
 
-PRINTED_VIEWS = {"rollout": {"overview", "steps", "samples"}}
+PRINTED_VIEWS = {"rollout": {"overview", "steps", "samples"}, "tokens": {"tokens", "worst"}}
 """The views that print a pane, where that is not the one of its name."""
 VIEWS_WITHOUT_PANE = {"metrics", "keys", "lanes", "facts"}
 
