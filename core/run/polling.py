@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run.run import Entry, past_stale
+from dumptui.core.run.run import Entry, entry_of, past_stale
 
 RECENT_FILES = 128  # the files that changed last, checked at each poll, 4 µs each
 FILES_PER_POLL = 128  # files that are checked in turn at each poll
@@ -98,7 +98,7 @@ class Folder:
         if not stat.S_ISREG(status.st_mode):
             self._forget(name)
             return before is not None
-        entry = Entry(self.path, name, status.st_size, status.st_mtime, status.st_ino)
+        entry = entry_of(self.path, name, status)
         if entry == before:
             return False
         self._known[name] = entry

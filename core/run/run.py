@@ -40,6 +40,9 @@ class StepKey(NamedTuple):
         return f"eval {self.step}" if self.evaluation else f"step {self.step}"
 
 
+READ_BITS = 0o444
+
+
 class Entry(NamedTuple):
     """A file as it was listed, with its time in seconds since the epoch."""
 
@@ -48,6 +51,8 @@ class Entry(NamedTuple):
     size: int
     mtime: float
     inode: int
+    readable: int = READ_BITS
+    """The read bits of its mode: who may read it can change without any change of the file."""
 
     @property
     def path(self) -> Path:
@@ -255,7 +260,11 @@ def _entry(folder: Path, file: os.DirEntry[str]) -> Entry | None:
         stat = past_stale(file.stat)
     except OSError:  # gone between listing and stat
         return None
-    return Entry(folder, file.name, stat.st_size, stat.st_mtime, stat.st_ino)
+    return entry_of(folder, file.name, stat)
+
+
+def entry_of(folder: Path, name: str, status: os.stat_result) -> Entry:
+    return Entry(folder, name, status.st_size, status.st_mtime, status.st_ino, status.st_mode & READ_BITS)
 
 
 def past_stale(call: Callable[[], T]) -> T:

@@ -26,8 +26,8 @@ def cache_folder() -> Path | None:
 
 
 def fingerprint(entries: Iterable[Entry], *more: object) -> str:
-    """Return a text that changes with the name, size, time or inode of any source file, with the code and `more`."""
-    sources = "\n".join(f"{e.name} {e.size} {e.mtime} {e.inode}" for e in entries)
+    """Return a text that changes with name, size, time, inode or read bits of a source file, the code and `more`."""
+    sources = "\n".join(f"{e.name} {e.size} {e.mtime} {e.inode} {e.readable}" for e in entries)
     return hashlib.blake2b(
         f"{code_stamp()} {more}\n{sources}".encode("utf-8", "surrogateescape"), digest_size=16
     ).hexdigest()

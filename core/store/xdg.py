@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+import time
 from pathlib import Path
+
+TEMPORARY_PREFIX = ".new-"
+LEFTOVER_SECONDS = 60.0  # age from which a temporary file is nobody's: it is written within a moment
 
 
 def own_folder(folder: Path) -> None:
@@ -21,7 +26,8 @@ def inside(path: Path, folder: Path) -> bool:
 
 def replace_file(path: Path, text: str) -> None:
     """Replace a file as a whole, or leave the old one unchanged. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    remove_leftovers(path.parent)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY_PREFIX)
     try:
         with open(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -29,6 +35,14 @@ def replace_file(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of processes that were killed while they wrote one."""
+    for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+                path.unlink()
 
 
 def xdg_folder(variable: str, default: str) -> Path | None:

@@ -350,6 +350,12 @@ STEP_COLUMNS = (
     ColumnDefinition(name="not_finite_token", tip="position of its first token with NaN or inf", shown="never"),
     ColumnDefinition(name="statuses", tip="samples by Sample.status", format=TEXT, shown="never"),
     ColumnDefinition(name="reward_entries", tip="the entries of rewards that are dicts", format=TEXT, shown="never"),
+    ColumnDefinition(
+        name="datasets",
+        tip="of an eval with several datasets, the samples, rewards, lengths and truncated share of each",
+        format=TEXT,
+        shown="never",
+    ),
 )
 """In the order of the records."""
 
@@ -492,7 +498,8 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="tool_calls",
         label="tools",
-        tip="tool calls that the model made, counted in the recorded messages; - where none are, or in more than 32 MB",
+        tip="tool calls that the model made, or their results if there are more, counted in the recorded messages; "
+        "- where none are recorded, or in more than 32 MB; the Tools pane lists them by tool",
         unit="calls",
         shown="at first",
     ),

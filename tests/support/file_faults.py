@@ -39,9 +39,9 @@ class Refusals:
 
     def refuse(self, path: Path) -> None:
         self._paths.add(path)
+        path.chmod(0)
 
     def heal(self, path: Path) -> None:
-        """Allow it again, and change its mode, as whoever mends it does."""
         self._paths.remove(path)
         path.chmod(0o750 if path.is_dir() else 0o640)
 

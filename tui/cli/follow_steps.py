@@ -51,7 +51,8 @@ def is_rewritten(before: Entry | None, after: Entry | None) -> bool:
     """A file whose time alone is set back, or moves while it is completed, is not."""
     if before is None or after is None:
         return before is not after
-    return after._replace(mtime=0) != before._replace(mtime=0) or after.mtime > before.mtime + WRITE_SECONDS
+    ours, theirs = (entry._replace(mtime=0, readable=0) for entry in (before, after))
+    return ours != theirs or after.mtime > before.mtime + WRITE_SECONDS
 
 
 class Lines:

@@ -78,7 +78,7 @@ step while the run is read; while a run is followed, steps that change are check
     def _add(self, rows: list[Record], done: bool, whole: bool) -> None:
         """Take more rows, or the whole of them in place of those on show; the cursor stays on its finding or on top."""
         table, before = self.query_one(Table), self.rows
-        at = table.cursor
+        at, line = table.cursor, table.cursor_line
         here = before[at] if 0 < at < len(before) else None
         self.rows = [*rows] if whole else [*before, *rows]
         table.empty = "checking"
@@ -87,7 +87,7 @@ step while the run is read; while a run is followed, steps that change are check
             self.rows.sort(key=lambda row: list(LEVEL_STYLES).index(str(row["level"])))
         self._show(done)
         if here is not None and here in self.rows:
-            table.cursor = self.rows.index(here)
+            table.place_cursor(self.rows.index(here), line)
             self._show_finding(table.cursor)
 
     def sheet(self, source: SheetSource) -> Sheet:

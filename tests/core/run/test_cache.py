@@ -12,6 +12,7 @@ import pytest
 from dumptui.core.run.run import list_folder
 from dumptui.core.store import cache as module
 from dumptui.core.store.cache import Cache, cache_folder, fingerprint
+from dumptui.core.store.xdg import replace_file
 
 
 def test_what_is_kept_comes_back_non_finite_numbers_included(tmp_path: Path) -> None:
@@ -132,3 +133,14 @@ def test_a_full_disk_leaves_what_was_kept_and_no_litter(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert cache.load("steps") == {"a": 1}
     assert [path.name for path in (tmp_path / "cache").glob("*/*")] == ["steps.json"]
+
+
+def test_what_a_killed_process_left_half_written_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    old, young, other = (tmp_path / name for name in (".new-abc", ".new-def", "notes"))
+    for left in (old, young, other):
+        left.write_text("half")
+    for left in (old, other):
+        os.utime(left, (1.0, 1.0))
+    replace_file(path, "whole")
+    assert {left.name for left in tmp_path.iterdir()} == {".new-def", "notes", "kept.json"}

@@ -11,9 +11,11 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from dumptui.tui.app.follow import data_line
 from dumptui.tui.panes.health import HealthPane
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
+from tests.support.file_faults import Refusals
 from tests.support.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown
 from tests.support.writer import Layout, sample, write_step
 
@@ -39,14 +42,28 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def put(root: Path, step: int, samples: list[dict[str, Any]], **how: Any) -> None:
+    """Write a step aside and rename its files into place: a look in between finds each of them whole and of its age."""
+    with tempfile.TemporaryDirectory(dir=root.parent) as folder:
+        write_step(Path(folder), step, samples, LAYOUT, **how)
+        land(Path(folder), root)
+
+
+def land(aside: Path, root: Path) -> None:
+    for name in ("rollout_data", "train_data", "dashboard_columns"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+        for path in sorted((aside / name).glob("*")):
+            path.replace(root / name / path.name)
+
+
 def write(root: Path, step: int, **how: Any) -> None:
-    write_step(root, step, [sample(4 * step + at, group_index=step) for at in range(4)], LAYOUT, **how)
+    put(root, step, [sample(4 * step + at, group_index=step) for at in range(4)], **how)
 
 
 def write_bad(root: Path, step: int, **how: Any) -> None:
     samples = [sample(4 * step + at, group_index=step, status="truncated") for at in range(4)]
     worse = [[value - 0.5 for value in one["rollout_log_probs"]] for one in samples]
-    write_step(root, step, samples, LAYOUT, truth={"log_probs": worse}, **how)
+    put(root, step, samples, truth={"log_probs": worse}, **how)
 
 
 def forget(root: Path, step: int) -> None:
@@ -170,12 +187,12 @@ async def test_a_step_that_is_written_anew_is_reloaded_where_it_is_open(root: Pa
         await press(pilot, "enter", "down", "down", "down", "enter")
         await until_shown(pilot, "sample 3 ·", "lp_diff against position")
         again = [sample(at, group_index=0, seed=50 + at) for at in range(2)]
-        write_step(root, 0, again, LAYOUT, train=False, age=10)
+        put(root, 0, again, train=False, age=10)
         app.reader.look()
         await until_shown(pilot, "the step was rewritten with fewer samples", "train 0/2")
         await press(pilot, "1")
         await until_shown(pilot, "2 samples in 1 group", "train files are older than")
-        write_step(root, 0, again, LAYOUT, age=0)
+        put(root, 0, again, age=0)
         app.reader.look()
         await until(pilot, lambda: app.loaded is not None and app.loaded.step.trained == 2)
         await press(pilot, "3")
@@ -194,7 +211,7 @@ async def test_a_run_begun_again_in_its_folder_is_followed_from_its_new_first_st
     async with live(root) as (app, pilot):
         await until_shown(pilot, "step 3, 4 of 4", "live, data")
         for step in range(2):
-            write_step(root, step, [sample(at, seed=90 + at) for at in range(4)], LAYOUT, age=0)
+            put(root, step, [sample(at, seed=90 + at) for at in range(4)], age=0)
             age(root, step, 100 - 30 * step)
             app.reader.look()
             await until_shown(pilot, f"step {step}, {step + 1} of 4", "4 samples")
@@ -340,7 +357,7 @@ async def test_a_step_that_is_written_anew_while_its_sample_is_open_comes_back_a
             await press(pilot, "right", "right")
         token = app.tokens.token
         again = [sample(at, group_index=0, seed=50 + at) for at in range(4)]
-        write_step(root, 0, again, LAYOUT, mirror=False, age=0)
+        put(root, 0, again, mirror=False, age=0)
         path = root / "rollout_data" / "0.pt"
         *halves, whole = pieces(path.read_bytes())
         for half in halves:
@@ -403,22 +420,33 @@ def test_a_step_comes_again_marked_when_it_was_written_anew_or_more_of_it_is_the
             row = next_line(process.stdout)
             return row["step"], row["train_samples"], row["again"]
 
+        def assert_told_at_last(step: int, trained: int, why: str) -> None:
+            """A look between two files of a step gives a row before the last one; the first says why it came again."""
+            rows = [told()]
+            while rows[-1][1] != trained:
+                rows.append(told())
+            assert {row[0] for row in rows} == {step}
+            assert [row[2] for row in rows] == [why, *["updated"] * (len(rows) - 1)]
+
         assert [told() for _ in range(3)] == [(0, 4, None), (1, 4, None), (2, 4, None)]
         again = [sample(at, seed=70 + at) for at in range(4)]
-        write_step(root, 0, again, LAYOUT, age=0)  # the run is begun again
-        assert told() == (0, 4, "rewritten")
-        whole = write_step(root, 3, [sample(at) for at in range(4)], LAYOUT, age=0).files[1].read_bytes()
-        (root / "train_data" / "3_1.pt").write_bytes(whole[:-50])
+        put(root, 0, again, age=0)  # the run is begun again
+        assert_told_at_last(0, 4, "rewritten")
+        aside = root.parent / "aside"
+        shard = write_step(aside, 3, [sample(at) for at in range(4)], LAYOUT, age=0).files[1]
+        whole = shard.read_bytes()
+        shard.write_bytes(whole[:-50])
+        land(aside, root)
         write(root, 4, age=0)
         assert [told() for _ in range(2)] == [(3, 2, None), (4, 4, None)]
         (root / "train_data" / "3_1.pt").write_bytes(whole)
-        assert told() == (3, 4, "updated")
+        assert_told_at_last(3, 4, "updated")
         path = root / "rollout_data" / "5.pt"
         path.write_bytes(b"")
         write(root, 6, age=0)
         assert [told() for _ in range(2)] == [(5, None, None), (6, 4, None)]
         write(root, 5, age=0)
-        assert told() == (5, 4, "rewritten")
+        assert_told_at_last(5, 4, "rewritten")
 
 
 def test_a_step_that_is_printed_is_not_printed_again_for_what_changes_nothing_of_it(root: Path) -> None:
@@ -522,11 +550,11 @@ async def test_health_follows_the_run_and_keeps_its_cursor(root: Path) -> None:
         await press(pilot, "down")
         here = app.panes.of(HealthPane).rows[1]
         again = [sample(at, seed=70 + at) for at in range(4)]
-        write_step(root, 2, again, LAYOUT, train=False, age=100)  # an attempt that resumed
+        put(root, 2, again, train=False, age=100)  # an attempt that resumed
         app.reader.look()
         await until_shown(pilot, "1 error, ", "train files are older than the rollout file")
         assert app.panes.of(HealthPane).rows[app.panes.of(HealthPane).query_one("#findings", Table).cursor] == here
-        write_step(root, 2, again, LAYOUT, age=50)
+        put(root, 2, again, age=50)
         app.reader.look()
         await until_shown(pilot, "0 errors, 0 warnings, 2 notes")
         assert app.panes.of(HealthPane).rows[app.panes.of(HealthPane).query_one("#findings", Table).cursor] == here
@@ -643,3 +671,72 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_file_of_a_time_that_no_clock_can_say_has_the_last_one() -> None:
     assert data_line(1e18, 1e9) == ", data 23:59:59 UTC"
+
+
+async def test_what_was_open_is_there_again_once_what_kept_it_away_is_over(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that may not be read, and the folder of the run that is not there, while a sample is read."""
+    refusals = Refusals(monkeypatch)
+    for step in range(2):
+        write(root, step, mirror=False)
+    path = root / "rollout_data" / "0.pt"
+    async with live(root, StepKey(0)) as (app, pilot):
+        await press(pilot, "enter", "down", "down", "enter")
+        await until_shown(pilot, "sample 2 ·", "lp_diff against position")
+        await press(pilot, "right", "right", "right")
+        before, token = await still(pilot), app.tokens.token
+        assert token > 0
+
+        refusals.refuse(path)
+        app.reader.look()
+        await until_shown(pilot, "0.pt: can't be opened: Permission denied")
+        refusals.heal(path)
+        app.reader.look()
+        await until(pilot, lambda: text(app) == before)
+
+        root.rename(tmp_path / "away")
+        app.reader.look()
+        await until_shown(pilot, "run: no such folder", "sample 2 ·", "lp_diff against position")
+        (tmp_path / "away").rename(root)
+        app.reader.look()
+        await until(pilot, lambda: text(app) == before)
+
+        forget(root, 0)
+        app.reader.look()
+        await until_shown(pilot, "step 0: its files are gone", "sample 2 ·", "lp_diff against position")
+        assert app.tokens.token == token
+
+
+def is_found(pane: HealthPane, path: Path) -> bool:
+    return any(path.name in str(row["file"]) for row in pane.rows)
+
+
+async def test_health_says_once_what_is_refused_and_no_longer_when_it_is_allowed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cursor and what is scrolled stay where they are."""
+    refusals = Refusals(monkeypatch)
+    for step in range(40):
+        write(root, step, mirror=False, drop={1})
+    async with live(root) as (app, pilot):
+        await press(pilot, "5")
+        await until_shown(pilot, "40 errors, 0 warnings")
+        table = app.panes.of(HealthPane).query_one("#findings", Table)
+        await press(pilot, *["down"] * 30)
+        pane = app.panes.of(HealthPane)
+        here = pane.rows[table.cursor]
+        line = table.cursor_line
+        for path in (root / "train_data" / "5_0.pt", root / "trajectory"):
+            path.parent.mkdir(exist_ok=True)
+            if path.name == "trajectory":
+                path.mkdir()
+            refusals.refuse(path)
+            app.reader.look()
+            await until(pilot, partial(is_found, pane, path))
+            assert pane.rows[table.cursor] == here
+            refusals.heal(path)
+            app.reader.look()
+            await until_shown(pilot, "40 errors, 0 warnings")
+            assert pane.rows[table.cursor] == here
+            assert table.cursor_line == line

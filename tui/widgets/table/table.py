@@ -273,6 +273,16 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
         if self._body and nearest != top:
             self._scroll(nearest)
 
+    @property
+    def cursor_line(self) -> int:
+        """The line below the header that the cursor is on."""
+        return self.cursor - self.scroll_offset.y
+
+    def place_cursor(self, row: int, line: int) -> None:
+        """Move the cursor to a row, and scroll so that it is on this line, as far as there are rows for it."""
+        self._scroll(max(0, row - line))
+        self.cursor = row
+
     def _scroll(self, y: int) -> None:
         # force: the scrollbar that allows scrolling appears only with the next layout
         self.scroll_to(y=y, animate=False, force=True)
