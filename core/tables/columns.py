@@ -350,6 +350,12 @@ STEP_COLUMNS = (
     ColumnDefinition(name="not_finite_token", tip="position of its first token with NaN or inf", shown="never"),
     ColumnDefinition(name="statuses", tip="samples by Sample.status", format=TEXT, shown="never"),
     ColumnDefinition(name="reward_entries", tip="the entries of rewards that are dicts", format=TEXT, shown="never"),
+    ColumnDefinition(
+        name="datasets",
+        tip="of an eval with several datasets, the samples, rewards, lengths and truncated share of each",
+        format=TEXT,
+        shown="never",
+    ),
 )
 """In the order of the records."""
 
@@ -437,6 +443,9 @@ SAMPLE_COLUMNS = (
     ),
     ColumnDefinition(name="reward_note", tip="the kind of a reward that is not a number", format=TEXT, shown="never"),
     ColumnDefinition(
+        name="reward_entry", label="entry", tip="the entry of a dict that is taken as the reward", format=TEXT
+    ),
+    ColumnDefinition(
         name="reward_chosen", tip="whether the reward is the chosen entry of a dict", format=FLAG, shown="never"
     ),
     ColumnDefinition(name="weight_version", label="v last", tip="weight version of the last call"),
@@ -489,7 +498,8 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="tool_calls",
         label="tools",
-        tip="tool calls that the model made, counted in the recorded messages; - where none are, or in more than 32 MB",
+        tip="tool calls that the model made, or their results if there are more, counted in the recorded messages; "
+        "- where none are recorded, or in more than 32 MB; the Tools pane lists them by tool",
         unit="calls",
         shown="at first",
     ),

@@ -210,3 +210,123 @@ OVERVIEW_COLUMNS = (
     ColumnDefinition(name="token", tip="the token to look at, by position"),
     ColumnDefinition(name="reason", tip="what is wrong, with its number and limit", format=TEXT),
 )
+
+TOOL_COLUMNS = (
+    ColumnDefinition(
+        name="tool",
+        label="tool",
+        tip="the tool by its recorded name; the last rows are all samples that called any, none, or are not recorded",
+        format=TEXT,
+    ),
+    ColumnDefinition(name="scope", tip="tool, any, none or unknown: which samples", format=TEXT, shown="never"),
+    ColumnDefinition(
+        name="calls",
+        label="calls",
+        tip="calls that the model made; those of the prompt do not count",
+        unit="calls",
+    ),
+    ColumnDefinition(
+        name="failed",
+        label="failed",
+        tip="calls whose result is an error: a traceback, an error or timeout at the start of the text, or an entry "
+        "that says so",
+        unit="calls",
+        worse="high",
+    ),
+    ColumnDefinition(name="no_result", label="no result", tip="calls without a result", unit="calls", worse="high"),
+    ColumnDefinition(name="samples", label="samples", tip="samples that called it", unit="samples"),
+    ColumnDefinition(
+        name="reward_mean",
+        label="reward",
+        tip="mean reward of these samples, the same reward as in the Groups pane",
+        format=fixed(3),
+        worse="low",
+    ),
+    ColumnDefinition(
+        name="reward_failed",
+        label="if failed",
+        tip="mean reward of the samples in which a call of it failed",
+        format=fixed(3),
+        worse="low",
+    ),
+    ColumnDefinition(
+        name="samples_failed", label="n failed", tip="samples in which a call of it failed", unit="samples"
+    ),
+    ColumnDefinition(
+        name="reward_ok",
+        label="if ok",
+        tip="mean reward of the samples in which every call of it has a result without an error",
+        format=fixed(3),
+        worse="low",
+    ),
+    ColumnDefinition(
+        name="samples_ok",
+        label="n ok",
+        tip="samples in which every call of it has a result without an error",
+        unit="samples",
+    ),
+    ColumnDefinition(
+        name="seconds_per_call",
+        label="s/call",
+        tip="mean seconds of a call, by the recorded spans of turns in which no other tool was called",
+        unit="s",
+        format=fixed(2),
+        worse="high",
+    ),
+    ColumnDefinition(name="timed_calls", label="timed", tip="calls that s/call covers", unit="calls"),
+    ColumnDefinition(name="turns_mean", label="turns", tip="mean number of generate calls", format=fixed(1)),
+    ColumnDefinition(
+        name="env_seconds_mean",
+        label="env s",
+        tip="mean seconds that these samples spent in tools and environment (non_generation_time)",
+        unit="s",
+        format=fixed(1),
+        worse="high",
+    ),
+    ColumnDefinition(name="aborted", label="aborted", tip="samples with the status aborted", unit="samples"),
+)
+"""In the order of the records."""
+
+TIMELINE_COLUMNS = (
+    ColumnDefinition(name="label", label="sample", tip="Sample.index, with .K for the K-th of a repeated index"),
+    ColumnDefinition(name="reward", label="reward", tip="the same reward as in the Groups pane", format=fixed(2)),
+    ColumnDefinition(name="status", label="status", tip="Sample.status", format=TEXT),
+    ColumnDefinition(name="turns", label="turns", tip="generate calls", unit="calls"),
+    ColumnDefinition(name="tool_calls", label="tools", tip="tool calls that the model made", unit="calls"),
+    ColumnDefinition(name="failed", label="failed", tip="tool calls whose result is an error", unit="calls"),
+    ColumnDefinition(
+        name="span_calls",
+        label="timed",
+        tip="tool calls by the recorded spans; they may cover calls whose messages are not recorded",
+        unit="calls",
+    ),
+    ColumnDefinition(
+        name="ended",
+        label="end s",
+        tip="when it ended, in seconds after the first sample of the step began",
+        unit="s",
+        format=fixed(1),
+    ),
+    ColumnDefinition(name="generating", label="gen s", tip="seconds of generation", unit="s", format=fixed(1)),
+    ColumnDefinition(name="in_tools", label="tool s", tip="seconds in tools", unit="s", format=fixed(1)),
+    ColumnDefinition(
+        name="waiting",
+        label="wait s",
+        tip="seconds of its attempts outside of generation, tools and other recorded spans",
+        unit="s",
+        format=fixed(1),
+    ),
+    ColumnDefinition(
+        name="env_seconds",
+        label="env s",
+        tip="seconds spent in tools and environment (non_generation_time)",
+        unit="s",
+        format=fixed(1),
+    ),
+    ColumnDefinition(
+        name="lane",
+        label="lifecycle",
+        tip="of all samples on one time axis",
+        format=TEXT,
+    ),
+)

@@ -89,16 +89,28 @@ def read_lifecycle(telemetry: Telemetry, key: StepKey, index: int | None) -> Lif
 
     Events do not name the occurrence: samples that share an index share a lifecycle.
     """
-    stream = telemetry.streams["trajectories"]
-    if key.evaluation or index is None or index < 0 or not stream.parts:
+    if index is None:
         return None
+    return read_lifecycles(telemetry, key, [index]).get(index)
+
+
+def read_lifecycles(telemetry: Telemetry, key: StepKey, indices: Iterable[int]) -> dict[int, Lifecycle]:
+    """Return the lifecycles of a step's samples by index, without those that have no events."""
+    stream = telemetry.streams["trajectories"]
+    wanted = sorted({index for index in indices if index >= 0})
+    if key.evaluation or not wanted or not stream.parts:
+        return {}
     logged = step_logged(telemetry.step_times.items(), key.step)
     since = telemetry.started if telemetry.started is not None and telemetry.started <= (logged or 0.0) else 0.0
-    events = [] if logged is None else events_between(stream, index, max(logged - MAX_SPAN_SECONDS, since), logged)
-    if not events:  # metrics may have another step axis, or be missing
-        events, logged = newest_events(stream, index), None
-    spans = paired(events)
-    return Lifecycle(tuple(spans), logged) if spans else None
+    found = {} if logged is None else events_between(stream, wanted, max(logged - MAX_SPAN_SECONDS, since), logged)
+    lives = {}
+    for index in wanted:
+        events, at = found.get(index, []), logged
+        if not events:  # metrics may have another step axis, or be missing
+            events, at = newest_events(stream, index), None
+        if spans := paired(events):
+            lives[index] = Lifecycle(tuple(spans), at)
+    return lives
 
 
 def step_logged(times: Sequence[StepTime], step: int) -> float | None:
@@ -107,23 +119,29 @@ def step_logged(times: Sequence[StepTime], step: int) -> float | None:
     return last.get(True, last.get(False))
 
 
-def events_between(stream: Stream, index: int, start: float, stop: float) -> list[Record]:
-    parts = stream.load(stream.between(start, stop))
-    return [event for part in parts for event in of_sample(part.within(start, stop), index).rows()]
+def events_between(stream: Stream, indices: Sequence[int], start: float, stop: float) -> dict[int, list[Record]]:
+    """Return the events of samples by their index."""
+    found: dict[int, list[Record]] = {}
+    for part in stream.load(stream.between(start, stop)):
+        for event in of_samples(part.within(start, stop), indices).rows():
+            found.setdefault(event["sample_index"], []).append(event)
+    return found
 
 
-def of_sample(part: Columns, index: int) -> Columns:
-    return part.where(part["sample_index"] == index)
+def of_samples(part: Columns, indices: Sequence[int]) -> Columns:
+    from numpy import isin  # this module is imported where a run may have no telemetry at all
+
+    return part.where(isin(part["sample_index"], indices))
 
 
 def newest_events(stream: Stream, index: int) -> list[Record]:
     """Return the events of an index within MAX_SPAN_SECONDS before its newest one."""
     for part in reversed(stream.parts):
         (columns,) = stream.load([part])
-        times = of_sample(columns, index)["ts"]
+        times = of_samples(columns, [index])["ts"]
         if len(times):
             newest = float(times.max())
-            return events_between(stream, index, newest - MAX_SPAN_SECONDS, newest)
+            return events_between(stream, [index], newest - MAX_SPAN_SECONDS, newest).get(index, [])
     return []
 
 

@@ -20,6 +20,14 @@ APP_BINDINGS: list[BindingType] = [
         Binding(str(number), f"pane('{name}')", title, show=False, id=f"app.{name}")
         for number, (name, title) in enumerate(TABS.items(), 1)
     ),
+    Binding(
+        "E",
+        "pane('tools')",
+        "Tools",
+        show=False,
+        id="app.tools",
+        tooltip="Tool calls by tool, failures, and the lifecycle of every sample of the step",
+    ),
     Binding("escape", "up", "Back", id="app.up"),
     Binding("n", "sample(1)", "Next", id="app.next-sample", tooltip="The next sample in the table"),
     Binding("p", "sample(-1)", "Previous", id="app.previous-sample", tooltip="The previous sample in the table"),

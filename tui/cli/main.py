@@ -36,6 +36,7 @@ PRINT_VIEWS = (
     "steps",
     "samples",
     "groups",
+    "tools",
     "batch",
     "tokens",
     "worst",

@@ -155,6 +155,22 @@ def print_groups(request: Request) -> int:
     return write(request.args, rows, {**key._asdict(), "rows": rows})
 
 
+def print_tools(request: Request) -> int:
+    """By tool; the document has the samples too."""
+    from dumptui.core.tables import tools
+    from dumptui.core.telemetry.lifecycle import read_lifecycles
+    from dumptui.core.telemetry.telemetry import Telemetry
+
+    key, samples = chosen_table(request)
+    step = tokens.open_step(request.run, key)
+    indices = [sample.index for sample in step.samples if sample.index is not None]
+    lives = read_lifecycles(Telemetry(request.run.root), key, indices)
+    uses = tools.tool_uses(step, samples, lives)
+    rows = tools.by_tool(uses, evaluation=key.evaluation)
+    by_sample = tools.by_sample(uses, evaluation=key.evaluation)
+    return write(request.args, rows, {**key._asdict(), "rows": rows, "samples": by_sample})
+
+
 def chosen_table(request: Request) -> tuple[StepKey, list[Record]]:
     """The table of the step asked for. Raises DumpError where no reward in it has the chosen entry."""
     key, rows = table(request)
@@ -372,6 +388,7 @@ PRINTERS: dict[str, Printer] = {
     "steps": print_steps,
     "samples": print_samples,
     "groups": print_groups,
+    "tools": print_tools,
     "batch": print_batch,
     "tokens": print_tokens,
     "worst": print_worst,

@@ -50,6 +50,7 @@ PANE_LIST = (
     ),
     PaneEntry("health", "Health", "Hlth", "health", "HealthPane"),
     PaneEntry("groups", "Groups", "Grp", "groups", "GroupsPane"),
+    PaneEntry("tools", "Tools", "Tool", "tools", "ToolsPane", has_tab=False),
     PaneEntry("pair", "Two samples", "Two", "comparison", "PairPane", is_beside_samples=True, has_tab=False),
 )
 """The order of the tabs, of their keys and of the palette. The first pane is on screen at the first paint."""

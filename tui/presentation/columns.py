@@ -12,7 +12,14 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS, ColumnDefinition, Format, is_of_difference
-from dumptui.core.tables.view_columns import DISTRIBUTION_COLUMNS, FINDING_COLUMNS, GROUP_COLUMNS, TRAIN_FILE_COLUMNS
+from dumptui.core.tables.view_columns import (
+    DISTRIBUTION_COLUMNS,
+    FINDING_COLUMNS,
+    GROUP_COLUMNS,
+    TIMELINE_COLUMNS,
+    TOOL_COLUMNS,
+    TRAIN_FILE_COLUMNS,
+)
 from dumptui.core.text import cell_width, visible
 from dumptui.core.types import Record
 from dumptui.tui.cell_formats.tables import number
@@ -301,6 +308,27 @@ BATCH_SAMPLES = chosen(
     "return_mean",
 )
 
+
+TOOLS = fields_of(
+    TOOL_COLUMNS,
+    {
+        "tool": 16,
+        "calls": 5,
+        "failed": 6,
+        "samples": 7,
+        "reward_mean": 6,
+        "reward_failed": 9,
+        "reward_ok": 6,
+        "samples_failed": 8,
+        "samples_ok": 5,
+        "no_result": 9,
+    },
+)
+
+TIMELINE = fields_of(
+    TIMELINE_COLUMNS,
+    {"label": 6, "reward": 6, "status": 9, "tool_calls": 5, "failed": 6, "ended": 6, "lane": 20, "span_calls": 6},
+)
 
 HEALTH = fields_of(FINDING_COLUMNS, {"label": 9, "level": 7, "file": 22, "problem": 70})
 

@@ -44,19 +44,19 @@ def sign(kind: str) -> str:
     return SPAN_SIGNS.get(kind, OTHER_SIGN)
 
 
-def cells(life: Lifecycle, span: Span, width: int) -> range:
-    """Those of a span, at least one."""
-    whole = life.t1 - life.t0 or 1.0
-    first, stop = (round((at - life.t0) / whole * width) for at in (span.t0, span.t1))
+def cells(life: Lifecycle, span: Span, width: int, ends: tuple[float, float] | None = None) -> range:
+    """Those of a span, at least one; `ends` are those of the time axis, by default the lifecycle's own."""
+    begun, ended = ends or (life.t0, life.t1)
+    first, stop = (round((at - begun) / (ended - begun or 1.0) * width) for at in (span.t0, span.t1))
     first = min(first, width - 1)
     return range(first, max(first + 1, stop))
 
 
-def lane_row(life: Lifecycle, width: int) -> str:
+def lane_row(life: Lifecycle, width: int, ends: tuple[float, float] | None = None) -> str:
     """Attempts first and the short spans last, so that those stay to be seen."""
     row = [" "] * width
     for span in sorted(life.spans, key=lambda one: (one.kind != ATTEMPT, -one.seconds)):
-        for at in cells(life, span, width):
+        for at in cells(life, span, width, ends):
             row[at] = sign(span.kind)
     return "".join(row)
 

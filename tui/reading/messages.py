@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dumptui.core.tables.group_members import Group
     from dumptui.core.tables.packing import LeftOut, Load
     from dumptui.core.tables.worst_tokens import RunSearch
+    from dumptui.core.telemetry.lifecycle import Lifecycle
     from dumptui.core.types import Record
     from dumptui.tui.widgets.heatmap.token_flow import Flow
 
@@ -81,6 +82,17 @@ class BatchAnalysed(Answer):
     loads: list[Load]
     left_out: list[LeftOut]
     columns: list[Distribution]
+
+
+class ToolsRead(Answer):
+    """The tools of a step by name, what each sample did with them, the last to end first, and the lifecycles by sample
+    position.
+    """
+
+    step: Step
+    tools: list[Record]
+    samples: list[Record]
+    lives: dict[int, Lifecycle]
 
 
 class Unseen(Answer):

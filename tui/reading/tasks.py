@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from textual.message import Message
@@ -25,8 +26,9 @@ from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.packing import left_out, loads
+from dumptui.core.tables.tools import by_sample, by_tool, tool_uses
 from dumptui.core.tables.worst_tokens import RunSearch, of_step, worst_of_run
-from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle
+from dumptui.core.telemetry.lifecycle import Lifecycle, read_lifecycle, read_lifecycles
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.core.types import Record
 from dumptui.core.vocabulary import Vocabulary
@@ -46,6 +48,7 @@ from dumptui.tui.reading.messages import (
     StepFailed,
     StepLoaded,
     TokenHits,
+    ToolsRead,
     Unseen,
     WorstTokens,
 )
@@ -59,6 +62,8 @@ MOMENT_SECONDS = 0.05  # seconds that a search may keep the next question waitin
 SHORTEST_FOLD = 16  # tokens; the shortest run, written out, takes some lines
 SCAN_SECONDS = 0.2  # seconds after which it is seen again whether the scan is done
 PAINTING_SECONDS = 0.1  # seconds in which the screen paints an answer: twice as long beside a thread that works
+
+T = TypeVar("T")
 
 
 class ReaderTasks:
@@ -163,15 +168,28 @@ class ReaderTasks:
     def _lifecycle(self, step: Step, position: int) -> Lifecycle | None:
         """By telemetry that is kept: an hour of 500,000 events takes a second to read."""
 
-        def ask(telemetry: Telemetry) -> Lifecycle | None:
-            return read_lifecycle(telemetry, step.files.key, step.samples[position].index)
+        index = step.samples[position].index
+        return self._ask_telemetry(lambda telemetry: read_lifecycle(telemetry, step.files.key, index))
 
+    def _ask_telemetry(self, ask: Callable[[Telemetry], T]) -> T:
         if self._follow is not None:
             return self._follow.with_telemetry(ask)
         if self._telemetry is None:
             self._telemetry = Telemetry(self._steps.run.root)
         self._telemetry.poll()
         return ask(self._telemetry)
+
+    def read_tools(self, loaded: StepLoaded) -> None:
+        self._answer(lambda: self._tools_read(loaded), "the tools can't be shown")
+
+    def _tools_read(self, loaded: StepLoaded) -> ToolsRead:
+        step, key = loaded.step, loaded.key
+        indices = [sample.index for sample in step.samples if sample.index is not None]
+        lives = self._ask_telemetry(lambda telemetry: read_lifecycles(telemetry, key, indices))
+        uses = tool_uses(step, loaded.samples, lives)
+        by_position = {at: use.life for at, use in enumerate(uses) if use.life is not None}
+        tools, samples = (table(uses, evaluation=key.evaluation) for table in (by_tool, by_sample))
+        return ToolsRead(step, tools, samples, by_position)
 
     def compare(self, step: Step, left: int, right: int) -> None:
         self._answer(
