@@ -59,6 +59,7 @@ def overview(rows: Mapping[StepKey, Record], findings: Sequence[Record] = (), *,
         *alarm_issues(rows, covered),
         *(issue for key, row in rows.items() if key not in covered for issue in state_issues(key, row)),
         *finding_issues(findings),
+        *eval_issues(rows),
     ]
     return sorted(issues, key=lambda issue: SEVERITIES.index(issue.severity))
 
@@ -158,7 +159,11 @@ def worst_first(column: ColumnDefinition, rows: Mapping[StepKey, Record]) -> Cal
 
 
 def magnitude(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
+    return number_of(value) or 0.0
+
+
+def number_of(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
 
 
 def place_in(row: Record, name: str) -> tuple[tuple[int | None, int] | None, int | None]:
@@ -181,6 +186,33 @@ def written(column: ColumnDefinition, value: object) -> str:
     if not isinstance(value, (int, float)):
         return str(value)
     return f"{value:.0%}" if column.format.kind == "percent" else f"{value:.{column.format.decimals or 0}f}"
+
+
+# Evals ---------------------------------------------------------------------------------------------------------------
+
+
+def eval_issues(rows: Mapping[StepKey, Record]) -> Iterator[Issue]:
+    """Yield what of the newest eval has a lower reward than in the eval before, the largest fall first."""
+    evals = sorted(key for key in rows if key.evaluation and rows[key]["samples"])
+    if len(evals) < 2:
+        return
+    before, newest = evals[-2:]
+    earlier, found = rewards_of(rows[before]), []
+    for name, part in rewards_of(rows[newest]).items():
+        was, now = number_of(earlier.get(name, {}).get("reward_mean")), number_of(part["reward_mean"])
+        if was is not None and (now is None or now < was):
+            reward = "no reward" if now is None else f"reward {now:.3f} of {plural(part['rewarded'], 'sample')}"
+            reason = f"{name}{reward}, was {was:.3f} at {before}"
+            found.append(Issue("note", (newest,), reason, magnitude=was - (now or 0.0)))
+    yield from sorted(found, key=lambda issue: -issue.magnitude)
+
+
+def rewards_of(row: Record) -> dict[str, Record]:
+    """Return the aggregates of each dataset of an eval by its name, or those of an eval with a single one."""
+    datasets = row.get("datasets")
+    if not isinstance(datasets, list):
+        return {"": row}
+    return {f"dataset {part['dataset']}: ": part for part in datasets}
 
 
 # What the steps table says of the files -----------------------------------------------------------------------------

@@ -350,6 +350,12 @@ STEP_COLUMNS = (
     ColumnDefinition(name="not_finite_token", tip="position of its first token with NaN or inf", shown="never"),
     ColumnDefinition(name="statuses", tip="samples by Sample.status", format=TEXT, shown="never"),
     ColumnDefinition(name="reward_entries", tip="the entries of rewards that are dicts", format=TEXT, shown="never"),
+    ColumnDefinition(
+        name="datasets",
+        tip="of an eval with several datasets, the samples, rewards, lengths and truncated share of each",
+        format=TEXT,
+        shown="never",
+    ),
 )
 """In the order of the records."""
 
@@ -436,6 +442,9 @@ SAMPLE_COLUMNS = (
         worse="low",
     ),
     ColumnDefinition(name="reward_note", tip="the kind of a reward that is not a number", format=TEXT, shown="never"),
+    ColumnDefinition(
+        name="reward_entry", label="entry", tip="the entry of a dict that is taken as the reward", format=TEXT
+    ),
     ColumnDefinition(
         name="reward_chosen", tip="whether the reward is the chosen entry of a dict", format=FLAG, shown="never"
     ),

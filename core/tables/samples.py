@@ -12,7 +12,7 @@ from dumptui.core.arrays import Ints
 from dumptui.core.fields.registry import definition
 from dumptui.core.fields.statistics import STATISTICS, Masked, count_true
 from dumptui.core.fields.token_field import State, TokenField, derive_for_statistics
-from dumptui.core.formats.sample import Sample, datasets, reward_value
+from dumptui.core.formats.sample import Sample, datasets, default_entry, reward_value
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
 from dumptui.core.sample.tool_calls import tool_calls
@@ -53,10 +53,11 @@ def samples(
     A statistic is over the finite values at unmasked positions, None where there is none or a slice is missing;
     `not_finite` counts the others. `brief` leaves out all that the step's own row does not need, half of the work.
     """
+    chosen, key = reward_key is not None, entry_of(step, reward_key)
     versions = [sample.versions for sample in step.samples]
     current = current_version(step.rollout.step, versions)
     table = [
-        sample_facts(step, sample, wrote, current, reward_key, brief)
+        sample_facts(step, sample, wrote, current, key, chosen, brief)
         for sample, wrote in zip(step.samples, versions, strict=True)
     ]
     if step.files.key.evaluation:
@@ -72,16 +73,26 @@ def samples(
     return table if brief else [in_order(SAMPLE_NAMES, row) for row in table]
 
 
+def entry_of(step: Step, chosen: str | None) -> str | None:
+    """Return the entry to take as the reward where rewards are dicts: the `chosen` one, or the default."""
+    if chosen is not None or not any(isinstance(sample.reward, Mapping) for sample in step.samples):
+        return chosen
+    return default_entry([sample.reward for sample in step.samples], step.alignment.raw_rewards or ())
+
+
 def sample_facts(
-    step: Step, sample: Sample, versions: Sequence[str], current: int, reward_key: str | None, brief: bool
+    step: Step, sample: Sample, versions: Sequence[str], current: int, key: str | None, chosen: bool, brief: bool
 ) -> Record:
-    """`versions` are those that wrote the sample, `current` that of one that is wholly on-policy."""
+    """`versions` are those that wrote the sample, `current` that of one that is wholly on-policy. `key` is the entry of
+    rewards that are dicts, `chosen` whether somebody chose it.
+    """
     oldest = oldest_version(versions)
     return {
         **{name: compute(sample) for name, compute in (OF_SAMPLE_BRIEF if brief else OF_SAMPLE).items()},
-        "reward": reward_value(sample.reward, reward_key),
-        "reward_note": None if brief else reward_note(sample.reward, reward_key),
-        "reward_chosen": reward_key is not None and (sample.reward is None or isinstance(sample.reward, Mapping)),
+        "reward": reward_value(sample.reward, key),
+        "reward_entry": key if isinstance(sample.reward, Mapping) else None,
+        "reward_note": None if brief else reward_note(sample.reward, key),
+        "reward_chosen": chosen and (sample.reward is None or isinstance(sample.reward, Mapping)),
         "weight_version": versions[-1] if versions else None,
         "weight_version_min": oldest,
         "weight_version_max": max(counters(versions), default=None),
@@ -89,7 +100,7 @@ def sample_facts(
         "mixed_version": len(set(versions)) > 1 if versions else None,
         "staleness": None if oldest is None or step.files.key.evaluation else current - oldest,
         "staleness_reason": None,
-        **train_facts(step, sample, reward_key),
+        **train_facts(step, sample, key, chosen),
     }
 
 
@@ -118,7 +129,7 @@ def reward_note(reward: object, key: str | None) -> str | None:
     return f"{type_name(reward)} {reward}" if isinstance(reward, str) else type_name(reward)
 
 
-def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
+def train_facts(step: Step, sample: Sample, key: str | None, chosen: bool) -> Record:
     row = step.alignment.rows[sample.position]
     truncated = sample.status == "truncated"
     if row is None:
@@ -134,8 +145,8 @@ def train_facts(step: Step, sample: Sample, reward_key: str | None) -> Record:
     flag = as_float(shard.value("truncated", row.row))
     raw = None if step.alignment.raw_rewards is None else step.alignment.raw_rewards[sample.position]
     return {
-        "raw_reward": reward_value(raw, reward_key),
-        "raw_chosen": reward_key is not None and isinstance(raw, Mapping),
+        "raw_reward": reward_value(raw, key),
+        "raw_chosen": chosen and isinstance(raw, Mapping),
         "normalized_reward": as_float(shard.value("rewards", row.row)),
         "truncated": truncated if flag is None else bool(flag),
         "dumped_rank": shard.rank,

@@ -262,8 +262,8 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
     evaluation = step.files.key.evaluation
     key = reward_column(table, evaluation)
     rewards = floats(table, key)
-    found = {key: positions for key, positions in members(table).items() if key.group is not None}
-    spreads = [std(attempts([table[at] for at in one], [rewards[at] for at in one])) for one in found.values()]
+    known = {key: positions for key, positions in members(table).items() if key.group is not None}
+    spreads = [std(attempts([table[at] for at in one], [rewards[at] for at in one])) for one in known.values()]
     versions = versions_of(table)
     without_train = train_reason(step)
     reasons = [*step.rollout.notes, *([] if without_train is None else [without_train])]
@@ -287,8 +287,34 @@ def step_row(step: Step, table: Sequence[Record]) -> Record:
         "weight_version_max": None if versions is None else versions.newest,
         "statuses": dict(Counter(str(row["status"]) for row in table)),
         **({"reward_entries": names} if (names := reward_names(step)) else {}),
+        **({"datasets": found} if (found := dataset_rows(table, rewards)) else {}),
     }
     return in_order(names_of(STEP_COLUMNS), row)
+
+
+def dataset_rows(table: Sequence[Record], rewards: Sequence[float | None]) -> list[Record]:
+    """Return the aggregates of each dataset of an eval that has several, in the order of the file."""
+    positions: dict[int, list[int]] = {}
+    for at, row in enumerate(table):
+        if isinstance(number := row.get("dataset"), int):
+            positions.setdefault(number, []).append(at)
+    return [dataset_row(number, table, rewards, found) for number, found in positions.items() if len(positions) > 1]
+
+
+def dataset_row(
+    number: int, table: Sequence[Record], rewards: Sequence[float | None], positions: Sequence[int]
+) -> Record:
+    rows, own = [table[at] for at in positions], [rewards[at] for at in positions]
+    reduced = reductions(STEP_COLUMNS, rows)
+    kept = ("response_length_mean", "truncated_frac", "not_finite")
+    return {
+        "dataset": number,
+        "samples": len(rows),
+        "rewarded": len(finite(own)),
+        "reward_mean": mean(own),
+        "reward_std": std(own),
+        **{name: reduced[name] for name in kept},
+    }
 
 
 def worst_token(table: Sequence[Record]) -> Record:

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from dumptui.core.run.run import Run
+from dumptui.core.formats.sample import default_entry
+from dumptui.core.run.run import Run, StepKey
 from dumptui.core.sample.conversation import open_sidecar, read_conversation
 from dumptui.core.step.load import load
 from dumptui.core.tables import steps
+from dumptui.core.tables.samples import samples as sample_table
 from tests.support.reading import documents, groups, read, samples, step_row
 from tests.support.writer import Layout, sample, write_step
 
@@ -172,3 +174,29 @@ def test_a_lost_slice_makes_a_step_partial_and_is_told_in_its_row(tmp_path: Path
     write_step(tmp_path, 0, [sample(0, response_len=40)], Layout(cp=2))
     row = step_row(read(tmp_path))
     assert (row["state"], row["reason"]) == ("ok", None)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "entry"),
+    [
+        ([{"format": 1.0, "score": 0.5}] * 4, "score"),
+        ([{"format": 1.0, "acc": 0.5, "reward": 2.0}] * 4, "reward"),
+        ([{"format": 1.0, "note": "text", "em": 0.5}] * 4, "format"),
+    ],
+)
+def test_an_entry_of_rewards_that_are_dicts_is_the_reward(
+    tmp_path: Path, rewards: list[dict[str, float]], entry: str
+) -> None:
+    root = tmp_path / "run"
+    write_step(root, 0, [sample(at, reward=reward) for at, reward in enumerate(rewards)], train=False)
+    table = sample_table(load(Run.open(root).steps[StepKey(0)]))
+    assert {row["reward_entry"] for row in table} == {entry}
+    assert [row["reward"] for row in table] == [reward[entry] for reward in rewards]
+
+
+def test_the_entry_that_the_trainer_used_goes_before_a_usual_name() -> None:
+    rewards = [{"score": 1.0, "em": 0.0}, {"score": 0.0, "em": 1.0}, {"score": 1.0, "em": 1.0}]
+    assert default_entry(rewards, [0.0, 1.0, None]) == "em"
+    assert default_entry(rewards, [1.0, 0.0, 1.0]) == "score"
+    assert default_entry(rewards, [7.0, 8.0, 9.0]) == default_entry(rewards, ()) == "score"
+    assert default_entry([1.0, None], [1.0, 2.0]) is None

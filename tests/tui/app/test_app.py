@@ -20,7 +20,7 @@ from dumptui.core.store.summaries import Summaries
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.reading import step_cache, step_reader, tasks
-from dumptui.tui.session.sample_order import Arrangement
+from dumptui.tui.session.sample_order import Arrangement, StepArrangement
 from dumptui.tui.widgets.heatmap.heatmap import Heatmap
 from dumptui.tui.widgets.key_bar import KeyLine
 from dumptui.tui.widgets.line import Line
@@ -50,6 +50,7 @@ async def session(long_session: Session) -> Session:
     app.rollout.steps.trend.column = "mean_abs_lp_diff"
     app.rollout.steps.shown = app.rollout.samples.shown = "default"
     app.rollout.samples.rearrange(Arrangement())
+    app.rollout.steps.rearrange(StepArrangement())
     app.tokens.set_reactive(TokensPane.statistic, "lp_diff")
     app.rollout.leave_level()
     app.steps.open(StepKey(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,51 @@ def test_an_unknown_column_is_answered_with_those_there_are(root: Path) -> None:
     done = run(root, "--print", "steps", "--where", "frob > 7", "--no-cache")
     assert done.returncode == 2 and done.stdout == ""
     assert "unknown column frob" in done.stderr and "mean_abs_lp_diff (|Δ|, nats)" in done.stderr
+
+
+# Evals ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def evals(tmp_path: Path) -> Path:
+    """Two evals of two datasets, whose indices restart: the second one got worse."""
+    write_step(tmp_path, 0, [sample(0), sample(1)])
+    for step, rewards in ((0, (0.5, 0.9)), (2, (0.6, 0.3))):
+        samples = [sample(at, reward=reward, group_index=None) for reward in rewards for at in range(3)]
+        write_step(tmp_path, step, samples, evaluation=True, train=False)
+    return tmp_path
+
+
+async def test_each_dataset_of_an_eval_has_a_row_a_reward_and_a_trend(evals: Path) -> None:
+    async with opened(evals, size=(120, 40), key=StepKey(2, True), scanned=True) as (app, pilot):
+        table = app.rollout.steps.table
+        rows = [[cell.strip("!") for cell in table.texts(at).values()][:3] for at in range(3)]
+        assert rows == [["eval 2", "6", "0.450"], ["set 0", "3", "0.600"], ["set 1", "3", "0.300"]]
+        await until_shown(pilot, "reward over evals")
+        await go(pilot, "down", "down")
+        await until_shown(pilot, "reward of set 1 over evals")
+        trend = app.rollout.steps.trend
+        assert list(trend._values.values()) == [pytest.approx(0.9), pytest.approx(0.3)]
+        assert app.rollout.steps.current == StepKey(2, True)
+
+
+async def test_the_overview_names_the_dataset_that_got_worse(evals: Path) -> None:
+    async with opened(evals, size=(120, 40), scanned=True) as (_, pilot):
+        await press(pilot, "!")
+        await until_shown(pilot, "dataset 1: reward 0.300 of 3 samples, was 0.900 at eval 0")
+
+
+async def test_an_eval_of_one_dataset_has_one_row(tmp_path: Path) -> None:
+    for step in (0, 2):
+        samples = [sample(at, reward=1.0, group_index=None) for at in range(3)]
+        write_step(tmp_path, step, samples, evaluation=True, train=False)
+    async with opened(tmp_path, scanned=True) as (app, _):
+        assert app.rollout.steps.table.row_count == 2
+
+
+def test_printed_evals_have_their_datasets(evals: Path) -> None:
+    rows = json.loads(run(evals, "--print", "steps", "--json", "--no-cache").stdout)["rows"]
+    newest = next(row for row in rows if row["evaluation"] and row["step"] == 2)
+    found = [(one["dataset"], one["samples"], round(one["reward_mean"], 3)) for one in newest["datasets"]]
+    assert found == [(0, 3, 0.6), (1, 3, 0.3)]
+    assert "datasets" not in rows[0]

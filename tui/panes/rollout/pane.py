@@ -79,6 +79,7 @@ The steps of the run with a trend, and the samples of the step under the cursor.
 - **m** plots another column of the steps; **V** enlarges the trend: **left** and **right** walk along it, **+**, **-**
   and **0** zoom, **H** and **L** scroll, **enter** opens the step. Where a cell covers several steps, the walk and a
   click go to the one that is seen there. **R** chooses the entry to use as reward where rewards are dicts.
+- An eval of several datasets has a row for each, `set 0` and so on in the order of the file; the trend follows the row.
 - **v** shows or hides the plot of reward against response length (`x`: truncated samples). Arrows move from point to
   point; **enter** or a second click opens the sample.
 - **<** and **>** go to the previous and next step, **#** to a step by number, **T** from a train step to the eval with
@@ -314,7 +315,7 @@ same, and **G** goes to the oldest step.
             issues = [record_of(issue) for issue in self.overview.issues]
             return table_sheet("overview", None, issues, self.overview.table.cursor)
         if not self.has_class("-samples"):
-            known = [self.rows.get(key, key._asdict()) for key in self.steps.listed]
+            known = [self.steps.record(line) for line in self.steps.lines]
             return table_sheet("steps", None, known, self.steps.table.cursor, self.steps.arrangement.where)
         loaded = self.samples.loaded
         if loaded is None:
@@ -448,6 +449,11 @@ same, and **G** goes to the oldest step.
         """All columns of the table that has the cursor, and back to those that were picked."""
         side, table = self._side
         self._show_columns(side, table, self.memory.own_shown(table) if side.shown == "all" else "all")
+        every = columns.SAMPLES if side is self.samples else columns.STEPS
+        count = len(columns.chosen_fields(every, side.shown))
+        said = f"all {count} columns" if count == len(every) else f"{count} of {len(every)} columns"
+        self.app.clear_notifications()
+        self.notify(f"{said} of the {table}; left and right scroll", markup=False)
 
     def action_pick_columns(self) -> None:
         """Of the table that has the cursor."""

@@ -171,6 +171,9 @@ class SamplesSide(Vertical):
             text.append(f" · {len(self.order)} of {plural(len(self.samples), 'sample')}")
         else:
             text.append(f" · {count_line(row, self.loaded.groups)}")
+        entries = {str(entry) for row in self.samples if (entry := row.get("reward_entry")) is not None}
+        if entries:
+            text.append(f" · reward: {visible(', '.join(sorted(entries)))}")
         if asked.where:
             text.append(" · where ").append(visible(asked.where), "bold")
             text.append(f" can't be used: {visible(self._problem)}" if self._problem else "", "bold")

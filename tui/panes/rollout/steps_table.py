@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -23,6 +24,13 @@ from dumptui.tui.session.sample_order import StepArrangement
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.message import FrozenMessage
 from dumptui.tui.widgets.table.table import Table
+
+
+class StepLine(NamedTuple):
+    """A line of the table: a step, or one of several datasets of an eval, by its place among them."""
+
+    key: StepKey
+    dataset: int | None = None
 
 
 class StepsSide(Vertical):
@@ -46,6 +54,7 @@ class StepsSide(Vertical):
         """All steps of the run, the newest first."""
         self.listed = self.keys
         """Those that the table lists, in its order."""
+        self._lines: list[StepLine] = []
         self.rows: dict[StepKey, Record] = {}
         self.open: StepKey | None = None
         self.arrangement = StepArrangement()
@@ -69,19 +78,60 @@ class StepsSide(Vertical):
         await self.trend.fill()
 
     def show(self) -> None:
+        """Draw the table again; the cursor stays on its line."""
+        here = self._here
         fields = columns.chosen_fields(columns.STEPS, self.shown)
         label, *others = (field.column for field in fields)
-        self._label_width = max(label.width, *(len(str(key)) for key in self.keys if key.evaluation), 0)
         self._arrange()
+        self._lines = [line for key in self.listed for line in self._lines_of(key)]
+        labels = [len(self._label(line)) for line in self._lines if line.key.evaluation]
+        self._label_width = max(label.width, *labels, 0)
         self.table.empty = "no steps match · esc clears the filter" if self.keys else "no steps"
-        self.table.show(
-            [label._replace(width=self._label_width), *others],
-            len(self.listed),
-            lambda at: self._cells(fields, at),
-            style=self._style,
-            sort=self.arrangement.sort,
-        )
+        with self.prevent(Table.Highlighted):
+            self.table.show(
+                [label._replace(width=self._label_width), *others],
+                len(self._lines),
+                lambda at: self._cells(fields, self._lines[at]),
+                style=self._style,
+                sort=self.arrangement.sort,
+            )
+            self._stand_on(here)
         self.draw_trend()
+
+    def _lines_of(self, key: StepKey) -> list[StepLine]:
+        """Return the line of a step and, of an eval, one for each of several datasets."""
+        datasets = self.rows.get(key, {}).get("datasets")
+        own = datasets if isinstance(datasets, list) else []
+        return [StepLine(key), *(StepLine(key, number) for number in range(len(own)))]
+
+    @property
+    def _here(self) -> StepLine:
+        """The line under the cursor, or of the step that was gone to although the filter hides it."""
+        if self._hidden is not None or not self._lines:
+            return StepLine(self._hidden or self.keys[0])
+        return self._lines[self.table.cursor]
+
+    def _stand_on(self, line: StepLine) -> None:
+        """Put the cursor on a line, else on its step; it may be hidden by the filter."""
+        self._hidden = None
+        for wanted in (line, StepLine(line.key)):
+            if wanted in self._lines:
+                self.table.cursor = self._lines.index(wanted)
+                return
+        self._hidden = line.key if line.key in self.keys else None
+
+    def record(self, line: StepLine) -> Record:
+        """Return what is known of a line."""
+        row = self.rows.get(line.key, line.key._asdict())
+        datasets = row.get("datasets")
+        if line.dataset is None or not isinstance(datasets, list):
+            return row
+        return {**line.key._asdict(), "state": "ok", **datasets[line.dataset]}
+
+    @property
+    def lines(self) -> list[StepLine]:
+        """The lines of the table, in order."""
+        return self._lines
 
     # Order and filter ------------------------------------------------------------------------------------------
 
@@ -117,12 +167,10 @@ class StepsSide(Vertical):
 
     def rearrange(self, arrangement: StepArrangement) -> None:
         """Show other steps or another order; the cursor stays on its step, else goes to the first row."""
-        here, self.arrangement, self._hidden = self.current, arrangement, None
+        self.arrangement = arrangement
         self.show()
-        if here in self.listed:
-            with self.prevent(Table.Highlighted):
-                self.table.cursor = self.listed.index(here)
-        elif self.listed:
+        if self._hidden is not None and self._lines:
+            self._hidden = None
             self.table.cursor = 0
             self.post_message(self.Moved(self.current))
 
@@ -145,20 +193,27 @@ class StepsSide(Vertical):
     # Rows ------------------------------------------------------------------------------------------------------
 
     def _style(self, at: int) -> str | None:
-        return "warn" if self._is_flagged(self.listed[at]) else None
+        line = self._lines[at]
+        if line.dataset is not None:
+            return "dim"
+        return "warn" if self._is_flagged(line.key) else None
 
     def _is_flagged(self, key: StepKey) -> bool:
         row = self.rows.get(key)
         return row is not None and (row["state"] != "ok" or bool(alarms(row)))
 
-    def _cells(self, fields: Sequence[columns.Field], at: int) -> list[str]:
-        key = self.listed[at]
-        row = self.rows.get(key)
-        label = str(key if key.evaluation else key.step)
-        if row is None:
+    def _label(self, line: StepLine) -> str:
+        if line.dataset is not None:
+            return f"set {self.record(line)['dataset']}"
+        return str(line.key if line.key.evaluation else line.key.step)
+
+    def _cells(self, fields: Sequence[columns.Field], line: StepLine) -> list[str]:
+        label = self._label(line)
+        if line.key not in self.rows:
             return [label, *[""] * (len(fields) - 1)]
+        row = self.record(line)
         found = columns.cells(fields, {**row, "label": label})
-        bad, partial = alarms(row), partial_columns(row)
+        bad, partial = alarms(row) if line.dataset is None else {}, partial_columns(row)
         for place, field in enumerate(fields):
             if field.key in partial:
                 found[place] = marked(found[place], field.width, PARTIAL_SIGN)
@@ -173,46 +228,32 @@ class StepsSide(Vertical):
 
     def _redraw_now(self) -> None:
         self._redraw.pause()
-        here = self.current
         self.show()
-        if self.arrangement != StepArrangement():
-            self.keep(here)
 
     def grow(self, keys: Sequence[StepKey]) -> None:
         """The run has other steps now; the cursor stays on its step, or where that was."""
-        here = self.current
         self.keys = list(reversed(keys))
         self.rows = {key: self.rows[key] for key in keys if key in self.rows}
-        with self.prevent(Table.Highlighted):
-            self.show()
-            self.keep(here)
+        self.show()
 
     def keep(self, key: StepKey) -> None:
-        """Let the cursor stay on a step, also where the filter hides it."""
-        self._hidden = None
-        with self.prevent(Table.Highlighted):
-            if key in self.listed:
-                self.table.cursor = self.listed.index(key)
-            elif key in self.keys:
-                self._hidden = key
+        """Let the cursor stay on a step, also where the filter hides it, or bring it there without a message."""
+        if key != self.current and key in self.keys:
+            with self.prevent(Table.Highlighted):
+                self._stand_on(StepLine(key))
 
     @property
     def current(self) -> StepKey:
         """The step under the cursor, or that was gone to although the filter hides it."""
-        if self._hidden is not None or not self.listed:
-            return self._hidden or self.keys[0]
-        return self.listed[self.table.cursor]
+        return self._here.key
 
     def select(self, key: StepKey) -> None:
         """Go to a step."""
-        if key not in self.keys:
-            return
         before = self.current
-        self._hidden = None if key in self.listed else key
-        if self._hidden is None:
-            self.table.cursor = self.listed.index(key)
-        elif before != key:
-            self.post_message(self.Moved(key))
+        if key in self.keys and key != before:
+            self._stand_on(StepLine(key))
+            if self._hidden is not None:
+                self.post_message(self.Moved(key))
 
     def go(self, by: int) -> None:
         """Go to the train step, or the eval, before or after; beyond the last one nothing happens."""
@@ -225,8 +266,8 @@ class StepsSide(Vertical):
     def go_to_flagged(self, by: int) -> bool:
         """Go to the flagged step below (`by` of 1) or above in the table; False where there is none."""
         here = self.table.cursor
-        rows = range(here + 1, len(self.listed)) if by > 0 else range(here - 1, -1, -1)
-        found = next((at for at in rows if self._is_flagged(self.listed[at])), None)
+        rows = range(here + 1, len(self._lines)) if by > 0 else range(here - 1, -1, -1)
+        found = next((at for at in rows if self._style(at) == "warn"), None)
         if found is not None:
             self.table.cursor = found
         return found is not None
@@ -241,7 +282,10 @@ class StepsSide(Vertical):
         here = self.current if self.trend.has_focus else self.open
         evaluation = here is not None and here.evaluation
         like = [key for key in reversed(self.keys) if key.evaluation == evaluation]
-        self.trend.show(like, self.rows, here)
+        line = self._here
+        dataset = line.dataset if line.key == here else None
+        rows = self.rows if dataset is None else {key: self.record(StepLine(key, dataset)) for key in like}
+        self.trend.show(like, rows, here, "" if dataset is None else f" of {self._label(line)}")
 
     def next_trend(self) -> None:
         self.trend.next_column()
@@ -260,9 +304,10 @@ class StepsSide(Vertical):
     @on(Table.Highlighted, "#steps")
     def _moved(self, event: Table.Highlighted) -> None:
         self._hidden = None
+        self.draw_trend()
         self.post_message(self.Moved(self.current))
 
     @on(Table.Selected, "#steps")
     def _entered(self, event: Table.Selected) -> None:
-        if self.listed:
+        if self._lines:
             self.post_message(self.Entered(self.current))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dumptui.tui.widgets.plot.zoom_plot import ZoomPlot
 
 TREND_COLUMNS = trend_columns()
+EVAL_COLUMN = "reward_mean"
+KINDS = {"train": "train steps", "eval": "evals"}
 MIN_STEPS_ACROSS = 8.0
 PAN_SHARE = 0.4  # of what is in view
 ZOOM_FACTOR = 2.0
@@ -53,7 +55,10 @@ class Trend(Vertical, can_focus=True):
     _values: Mapping[StepKey, float] = {}
     _open: StepKey | None = None
     _plot: ZoomPlot | None = None
-    _kind = ""
+    _kind = "train"
+    _shown = column
+    """The column that is plotted, which may be another one where there is nothing of `column`."""
+    _part = ""
 
     class Chosen(FrozenMessage):
         """A click on a step, or a step of the walk."""
@@ -78,17 +83,24 @@ class Trend(Vertical, can_focus=True):
     def next_column(self) -> None:
         self.column = TREND_COLUMNS[(TREND_COLUMNS.index(self.column) + 1) % len(TREND_COLUMNS)]
 
-    def show(self, keys: Sequence[StepKey], rows: Mapping[StepKey, Record], open_: StepKey | None) -> None:
-        """`keys` are the steps of the kind that is `open_`, train steps or evals, the oldest first.
+    def show(
+        self, keys: Sequence[StepKey], rows: Mapping[StepKey, Record], open_: StepKey | None, part: str = ""
+    ) -> None:
+        """`keys` are the steps of the kind that is `open_`, train steps or evals, the oldest first; `part` says of what
+        part of them the `rows` are. Evals have their reward plotted where they have none of the column.
 
         A walk stays where it came to.
         """
         if self.has_focus and self._open in keys:
             open_ = self._open
         self._keys, self._open = keys, open_
-        values = ((key, rows.get(key, {}).get(self.column)) for key in keys)
-        self._values = {key: value for key, value in values if isinstance(value, (int, float)) and math.isfinite(value)}
         kind = "eval" if open_ is not None and open_.evaluation else "train"
+        self._shown = self.column
+        self._values = values_of(keys, rows, self.column)
+        if kind == "eval" and not self._values:
+            self._shown = EVAL_COLUMN
+            self._values = values_of(keys, rows, EVAL_COLUMN)
+        self._part = part
         if self._plot is not None and kind != self._kind:
             self._kind, self._plot.window = kind, None
         self._say()
@@ -98,11 +110,11 @@ class Trend(Vertical, can_focus=True):
 
     @property
     def _field(self) -> columns.Field:
-        return next(field for field in columns.STEPS if field.key == self.column)
+        return next(field for field in columns.STEPS if field.key == self._shown)
 
     def _say(self) -> None:
         """Say what is plotted, and while the trend has the keys, the step under the cursor."""
-        text = Text(f"{self._field.label} over {self._kind or 'train'} steps", "bold")
+        text = Text(f"{self._field.label}{self._part} over {KINDS[self._kind]}", "bold")
         if self.has_focus and self._open is not None:
             text.append(f" · {self._open}: {self._field.write(self._values.get(self._open))} · ").append(
                 KEYS_HINT, "dim"
@@ -150,7 +162,7 @@ class Trend(Vertical, can_focus=True):
 
     def _extreme(self, keys: Sequence[StepKey]) -> StepKey:
         """Return the worst of some steps; of a column that is neither better nor worse, the farthest from the mean."""
-        worse = next(column.worse for column in STEP_COLUMNS if column.name == self.column)
+        worse = next(column.worse for column in STEP_COLUMNS if column.name == self._shown)
         if worse is not None:
             return (max if worse == "high" else min)(keys, key=self._values.__getitem__)
         middle = sum(self._values.values()) / len(self._values)
@@ -183,6 +195,12 @@ class Trend(Vertical, can_focus=True):
             return min(self._values, key=lambda key: abs(key.step - x))
         ends = [min(inside, key=self._values.__getitem__), max(inside, key=self._values.__getitem__)]
         return self._extreme(inside) if y is None else min(ends, key=lambda key: abs(self._values[key] - y))
+
+
+def values_of(keys: Sequence[StepKey], rows: Mapping[StepKey, Record], column: str) -> dict[StepKey, float]:
+    """Return the finite values of a column by step."""
+    values = ((key, rows.get(key, {}).get(column)) for key in keys)
+    return {key: value for key, value in values if isinstance(value, (int, float)) and math.isfinite(value)}
 
 
 def series_of(label: str, keys: Sequence[StepKey], values: Mapping[StepKey, float]) -> Series:

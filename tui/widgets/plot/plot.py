@@ -221,6 +221,8 @@ class Plot(Widget):
         return high - (high - low) * min(offset.y, frame.rows - 1) / max(frame.rows - 1, 1)
 
     def cell_of(self, x: float) -> int | None:
-        """Return the column of cells that a position on the x axis is drawn in; None outside the view."""
-        frame = self._current_frame()
-        return None if frame is None else frame.cell(x)
+        """Return the column of cells that a position on the x axis is drawn in; None outside the view. Until the next
+        paint it is that of the drawing on screen.
+        """
+        frame = self._frame()
+        return frame.cell(x) if isinstance(frame, Frame) else None
