@@ -59,6 +59,13 @@ class Group:
             return "single"
         return "zero-std" if (self.std or 0.0) <= SAME_REWARD else ""
 
+    @property
+    def outcome(self) -> str:
+        """Whether the attempts of a group of binary rewards all succeeded or all failed; "" otherwise."""
+        if not self.binary or not self.attempted or self.row["group_index"] is None:
+            return ""
+        return {1.0: "all correct", 0.0: "all wrong"}.get(self.passes.get(1, -1.0), "")
+
 
 def ranked(table: Sequence[Record], rows: Sequence[Record], evaluation: bool) -> list[Group]:
     """The groups of a samples table; `rows` is the groups table made of it."""

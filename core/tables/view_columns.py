@@ -25,7 +25,8 @@ GROUP_COLUMNS = (
     ColumnDefinition(
         name="spread",
         label="spread",
-        tip="zero-std: all rewards are equal; single: one reward, nothing to compare; unknown: no reward",
+        tip="all correct, all wrong: of binary rewards; zero-std: all "
+        "rewards are equal; single: one reward, nothing to compare; unknown: no reward",
         format=TEXT,
         recorded=False,
     ),

@@ -15,7 +15,16 @@ from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
 from dumptui.tui.panes.requests import SampleChosen, SampleMoved
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.groups import facts, group_cells, group_label, group_record, title
+from dumptui.tui.presentation.groups import (
+    answer_tail,
+    facts,
+    group_cells,
+    group_label,
+    group_record,
+    group_style,
+    label_text,
+    title,
+)
 from dumptui.tui.presentation.sample_rows import (
     prompt_text,
     sample_records,
@@ -28,7 +37,11 @@ from dumptui.tui.session.sample_order import Arrangement
 from dumptui.tui.widgets.dialogs.choices import ChooseMore
 from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.reward_strip import finite_range
+from dumptui.tui.widgets.table.layout import GAP_CELLS, GUTTER_CELLS
 from dumptui.tui.widgets.table.table import Table
+
+BEFORE_TAIL = next(at for at, field in enumerate(columns.MEMBERS) if field.key == "tail")
+MIN_TAIL_CELLS = 12
 
 
 class GroupsPane(Horizontal, Pane):
@@ -38,7 +51,7 @@ class GroupsPane(Horizontal, Pane):
 # Groups
 
 The prompt groups of the step, each with the rewards of its samples from best to worst, and the samples of the group
-under the cursor.
+under the cursor with their labels and the ends of their responses.
 
 - **enter** goes from a group to its samples, from a sample to its tokens; **escape** goes back.
 - **b**, **w** and **x** open the tokens of the group's best, worst and median sample (the better of two medians).
@@ -48,7 +61,8 @@ under the cursor.
 
 Binary rewards (only 0 and 1, or only -1 and 1, in the whole step) are shown as `+` and `-`; a reward above 0 is a
 success, `?` is a sample without a reward. Other rewards are shown as values, or as bars over the range of the step.
-**zero-std**: all rewards are equal, so no sample has an advantage; **single**: only one reward, so there is nothing to
+**zero-std**: all rewards are equal, so no sample has an advantage; of binary rewards, **all correct** and **all wrong**
+say which one; **single**: only one reward, so there is nothing to
 compare; **unknown**: no reward. pass@k is the unbiased estimate 1 - C(n-c, k) / C(n, k) of Chen et al. 2021, for n
 attempts with a reward, c of them successes; in the table k is n. The samples of one execution are one attempt, with
 their mean reward. `~` means that samples without a reward are not counted. A sample without train data counts with its
@@ -123,7 +137,7 @@ own reward, if the trainer's raw rewards equal the samples'.
             [field.column for field in self._fields()],
             len(self.order),
             lambda at: group_cells(self._fields(), self._records[self.order[at]]),
-            style=lambda at: "warn" if self.groups[self.order[at]].spread else None,
+            style=lambda at: group_style(self.groups[self.order[at]]),
             sort=self._arrangement.sort,
             keep_cursor=keep_cursor,
         )
@@ -144,16 +158,25 @@ own reward, if the trainer's raw rewards equal the samples'.
         """The position of the member under the cursor."""
         return None if self.group is None else self.group.members[self.members.cursor]
 
-    def _show_members(self) -> None:
+    def _show_members(self, *, keep_cursor: bool = False) -> None:
         group = self.group
         if group is None or self._loaded is None:
             return
+        width = self._tail_cells()
+        samples = self._loaded.step.samples
+
+        def cells(at: int) -> list[str]:
+            position = group.members[at]
+            sample = samples[position]
+            words = {"expected": label_text(sample.label), "tail": answer_tail(sample.response, width)}
+            return sample_cells(columns.MEMBERS, {**self.samples[position], **words})
+
         self.members.show(
-            [field.column for field in columns.MEMBERS],
+            [f.column._replace(width=width) if f.key == "tail" else f.column for f in columns.MEMBERS],
             len(group.members),
-            lambda at: sample_cells(columns.MEMBERS, self.samples[group.members[at]]),
+            cells,
             style=lambda at: sample_style(self.samples[group.members[at]]),
-            keep_cursor=False,
+            keep_cursor=keep_cursor,
         )
         prompt = prompt_text(self._loaded.step.samples[group.members[0]].prompt)
         self.query_one("#group-facts", Line).say(facts(group, prompt))
@@ -161,6 +184,17 @@ own reward, if the trainer's raw rewards equal the samples'.
         self.query_one("#members-title", Line).say(
             named.append(f" · {plural(len(group.members), 'sample')}, best first")
         )
+
+    def _tail_cells(self) -> int:
+        """Return the cells that the columns before the tail leave, but one for the mark of more columns."""
+        taken = sum(field.width + GAP_CELLS for field in columns.MEMBERS[:BEFORE_TAIL])
+        return max(MIN_TAIL_CELLS, self.members.scrollable_content_region.width - GUTTER_CELLS - taken - 1)
+
+    def on_resize(self) -> None:
+        self._fit_tails()
+
+    def _fit_tails(self) -> None:
+        self.call_after_refresh(self._show_members, keep_cursor=True)
 
     @on(Table.Highlighted, "#group-rows")
     def _group_moved(self) -> None:
@@ -180,6 +214,7 @@ own reward, if the trainer's raw rewards equal the samples'.
     @on(Table.Selected, "#group-rows")
     def _into_members(self) -> None:
         self.add_class("-members")
+        self._fit_tails()
         self.members.focus()
 
     @on(Table.Selected, "#members")
@@ -214,7 +249,9 @@ own reward, if the trainer's raw rewards equal the samples'.
     # Keys ------------------------------------------------------------------------------------------------------
 
     def on_descendant_focus(self) -> None:
-        self.set_class(self.members.has_focus, "-members")
+        if self.members.has_focus != self.has_class("-members"):
+            self.set_class(self.members.has_focus, "-members")
+            self._fit_tails()
 
     def enter(self) -> None:
         self._look()
@@ -223,6 +260,7 @@ own reward, if the trainer's raw rewards equal the samples'.
     def leave_level(self) -> bool:
         inside = self.has_class("-members")
         self.remove_class("-members")
+        self._fit_tails()
         self.table.focus()
         return inside
 

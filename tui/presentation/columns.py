@@ -229,7 +229,7 @@ GROUPS = fields_of(
     {
         "label": 5,
         "strip": 16,
-        "spread": 8,
+        "spread": 11,
         "n": 2,
         "reward_mean": 6,
         "reward_std": 6,
@@ -252,7 +252,10 @@ MEMBERS = (
         reward,
         "the trainer's raw reward if dumped, else Sample.reward; of dicts the chosen entry",
     ),
-    *chosen("response_length", "flags", "mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
+    *chosen("response_length", "flags"),
+    Field("expected", "label", 10, whole, "Sample.label, such as the expected answer", right=False),
+    Field("tail", "end of the response", 40, whole, "the end of the response, where an answer stands", right=False),
+    *chosen("mean_abs_lp_diff", "max_abs_lp_diff", "adv_mean", "turns"),
 )
 
 BATCH_FILES = fields_of(

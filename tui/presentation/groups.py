@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
+from dumptui.core.formats.values import as_text
 from dumptui.core.step.step import Step
 from dumptui.core.tables.group_members import Group, mean_passes
 from dumptui.core.tables.view_columns import GROUP_COLUMNS
-from dumptui.core.text import plural, visible
+from dumptui.core.text import cell_width, plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.signs import sample_cells
@@ -17,6 +18,8 @@ from dumptui.tui.widgets.reward_strip import reward_strip
 
 OF_REWARDS = frozenset(column.name for column in GROUP_COLUMNS if column.covers == "rewarded")
 """The columns that cover only part of a group where a sample has no reward."""
+TAIL_CHARACTERS = 2000
+"""Characters at the end of a response that are looked at for its tail."""
 STRIP_CELLS = next(field.width for field in columns.GROUPS if field.key == "strip")
 
 
@@ -24,7 +27,7 @@ def group_record(group: Group, ends: tuple[float, float] | None) -> Record:
     shown = {
         "label": group.row["group_index"],
         "strip": reward_strip(group.rewards, group.binary, ends, STRIP_CELLS),
-        "spread": group.spread,
+        "spread": group.outcome if group.spread == "zero-std" and group.outcome else group.spread,
         "rewarded": group.attempted,
         "reward_mean": group.mean,
         "reward_std": group.std,
@@ -56,12 +59,39 @@ def title(step: Step, groups: list[Group]) -> Text:
     spreads = [group.spread for group in groups]
     comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
     text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
+    outcomes = [group.outcome for group in groups if group.spread == "zero-std" and group.outcome]
+    if outcomes:
+        text.append(f" ({', '.join(f'{outcomes.count(word)} {word}' for word in sorted(set(outcomes)))})")
     for word in ("single", "unknown"):
         if word in spreads:
             text.append(f", {spreads.count(word)} {word}")
     if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in step.samples):
         text.append(" · rewards are dicts: R in the Rollout pane chooses an entry", "bold")
     return text.append(passes_text(mean_passes(groups)))
+
+
+def group_style(group: Group) -> str | None:
+    """Return the style of a group that gives no advantage; a solved one is muted."""
+    if not group.spread:
+        return None
+    return "dim" if group.outcome == "all correct" else "warn"
+
+
+def label_text(label: object) -> str:
+    return "-" if label is None else visible(" ".join(as_text(label)[:2000].split()))
+
+
+def answer_tail(response: str, width: int) -> str:
+    """Return the end of a response without its last special tokens, in at most `width` cells."""
+    from dumptui.core.sample.messages import end_of_words
+
+    tail = response[-TAIL_CHARACTERS:]
+    words = visible(" ".join(tail[: end_of_words(tail)].split()))
+    if cell_width(words) <= width and len(tail) == len(response):
+        return words
+    while words and cell_width(words) > width - 1:
+        words = words[max(1, (cell_width(words) - width) // 2) :]
+    return f"…{words}"
 
 
 def facts(group: Group, prompt: str) -> Text:

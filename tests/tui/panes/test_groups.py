@@ -161,7 +161,7 @@ async def test_from_groups_to_members_to_tokens_and_back(demo: Path) -> None:
     async with opened(demo, key=StepKey(2), size=(120, 30)) as (app, pilot):
         await go(pilot, TAB)
         await until_shown(pilot, "32 samples in 8 groups", "zero-std 1 of 8", "pass@1 0.28")
-        assert under_cursor(app.panes.of(GroupsPane).table)[:3] == ["16", "----", "zero-std"]
+        assert under_cursor(app.panes.of(GroupsPane).table)[:4] == ["16", "----", "all", "wrong"]
         await go(pilot, "down")
         assert under_cursor(app.panes.of(GroupsPane).table)[:2] == ["17", "+---"]
         await until_shown(pilot, "group 17 · 4 samples, best first", "group 17 · pass@1 0.25")
@@ -197,16 +197,33 @@ async def test_groups_are_sorted_by_any_column(demo: Path) -> None:
         await choose(pilot, "reward")
         first = under_cursor(app.panes.of(GroupsPane).table)
         await go(pilot, "S")
-        assert under_cursor(app.panes.of(GroupsPane).table)[:3] == ["16", "----", "zero-std"] and first[0] != "16"
+        assert under_cursor(app.panes.of(GroupsPane).table)[:4] == ["16", "----", "all", "wrong"] and first[0] != "16"
+
+
+async def test_samples_stand_with_label_length_and_the_end_of_the_response(tmp_path: Path) -> None:
+    answers = ["x " * 900 + "so the answer is 41<|im_end|>", "42", "42", "42"]
+    batch = [
+        sample(at, response=answer, label="42", reward=float(at > 0), group_index=at // 2)
+        for at, answer in enumerate(answers)
+    ]
+    write_step(tmp_path, 0, batch, train=False, mirror=False)
+    async with opened(tmp_path, size=(120, 40)) as (app, pilot):
+        await go(pilot, TAB)
+        await until_shown(pilot, "1 all correct")
+        await go(pilot, "enter")
+        await until_shown(pilot, "x so the answer is 41", "end of the response")
+        first, last = (app.panes.of(GroupsPane).members.texts(row) for row in (0, 1))
+        assert (first["expected"], first["tail"]) == ("42", "42")
+        assert last["tail"].startswith("…") and last["tail"].endswith("so the answer is 41")
 
 
 async def test_narrow_one_level_at_a_time(demo: Path) -> None:
     async with opened(demo, key=StepKey(2), size=(40, 12)) as (app, pilot):
         await go(pilot, TAB, "down")
-        await until(pilot, lambda: "zero-std" in text(app) and "best first" not in text(app))
+        await until(pilot, lambda: "all wrong" in text(app) and "best first" not in text(app))
         await go(pilot, "enter")
         await until_shown(pilot, "group 17 · 4 samples, best first")
-        assert "zero-std" not in text(app)
+        assert "all wrong" not in text(app)
         await go(pilot, "escape", "escape")
         assert app.pane == "rollout"
 
