@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dumptui.core.formats.sample import OnRead
 from dumptui.core.run.run import Run, StepKey
 from dumptui.core.store.cache import Cache, fingerprint
 from dumptui.core.tables.prompts import ENTRY, MAX_TEXTS, StepPrompts, summarise_prompts
@@ -35,7 +36,7 @@ class PromptSummaries:
     def known(self, key: StepKey) -> StepPrompts | None:
         """Return the cached prompts of a step; None when they have to be computed."""
         cached = self._block(key).get(str(key))
-        if cached is None or cached["stamp"] != self._stamp(key):
+        if cached is None or cached["stamp"] != self.stamp(key):
             return None
         entries = np.frombuffer(base64.b64decode(cached["entries"]), ENTRY)
         names = ((int(prompt), f"{int(prompt):016x}") for prompt in entries["prompt"].tolist())
@@ -58,9 +59,18 @@ class PromptSummaries:
             yield key, prompts
         self.save()
 
+    def read(self, key: StepKey, on_read: OnRead) -> StepPrompts:
+        """Return the prompts of a step, from the cache or computed."""
+        if (prompts := self.known(key)) is not None:
+            return prompts
+        prompts, whole = summarise_prompts(self._run.steps[key], self._reward_key, on_read)
+        if whole:
+            self.keep(key, prompts)
+        return prompts
+
     def keep(self, key: StepKey, prompts: StepPrompts) -> None:
         entries = base64.b64encode(prompts.entries.tobytes()).decode()
-        self._block(key)[str(key)] = {"stamp": self._stamp(key), "entries": entries}
+        self._block(key)[str(key)] = {"stamp": self.stamp(key), "entries": entries}
         self._changed.add(block_name(key))
         for prompt, text in prompts.texts.items():
             if len(self._texts) < MAX_TEXTS:
@@ -79,7 +89,7 @@ class PromptSummaries:
             self._blocks[name] = self._cache.load(name)
         return self._blocks[name]
 
-    def _stamp(self, key: StepKey) -> str:
+    def stamp(self, key: StepKey) -> str:
         return fingerprint(self._run.steps[key].entries(), self._reward_key)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean
-from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.sample import OnRead, Sample
 from dumptui.core.formats.values import as_text
 from dumptui.core.run.run import StepFiles, StepKey
 from dumptui.core.sample.messages import as_recorded
@@ -28,7 +28,7 @@ from dumptui.core.tables.steps import GroupKey, attempts, floats, members, rewar
 from dumptui.core.types import Record
 
 Change: TypeAlias = Literal[
-    "never solved", "forgotten", "newly solved", "sometimes solved", "always solved", "not binary"
+    "never solved", "forgotten", "newly solved", "sometimes solved", "always solved", "no solve rate"
 ]
 CHANGES: tuple[Change, ...] = (
     "never solved",
@@ -36,15 +36,23 @@ CHANGES: tuple[Change, ...] = (
     "newly solved",
     "sometimes solved",
     "always solved",
-    "not binary",
+    "no solve rate",
 )
 """In the order of the rows."""
 
 ENTRY = np.dtype(
-    [("prompt", "<u8"), ("group", "<i4"), ("n", "<u4"), ("known", "<u4"), ("solved", "<i4"), ("mean", "<f4")]
+    [
+        ("prompt", "<u8"),
+        ("group", "<i4"),
+        ("sample", "<i8"),
+        ("n", "<u4"),
+        ("known", "<u4"),
+        ("solved", "<i4"),
+        ("mean", "<f4"),
+    ]
 )
-"""A prompt of a step: 28 bytes, so that 5,000 steps of 512 prompts take 72 MB. `solved` is -1 without binary rewards,
-`group` -1 without a group, `mean` NaN without a reward.
+"""A prompt of a step: 36 bytes, so that 5,000 steps of 512 prompts take 92 MB. `sample` is the index of its first
+sample; it and `group` are -1 where there is none, `solved` without binary rewards; `mean` is NaN without a reward.
 """
 ID_KEYS = ("id", "uid", "prompt_id", "question_id", "problem_id", "instance_id", "task_id", "extra_info_index")
 DATASET_KEYS = ("data_source", "dataset", "dataset_name")
@@ -70,10 +78,12 @@ class StepPrompts(NamedTuple):
 # A step ---------------------------------------------------------------------------------------------------------
 
 
-def summarise_prompts(files: StepFiles, reward_key: str | None) -> tuple[StepPrompts, bool]:
-    """Return the prompts of a step, none if it is unreadable, and whether they stay true while the files do not change."""
+def summarise_prompts(
+    files: StepFiles, reward_key: str | None, on_read: OnRead | None = None
+) -> tuple[StepPrompts, bool]:
+    """Return the prompts of a step, none if it is unreadable, and whether they stay true as long as its files do."""
     try:
-        step = load(files)
+        step = load(files, on_read)
     except DumpError:  # the steps table says so
         return StepPrompts(np.empty(0, ENTRY), {}), False
     return step_prompts(step, samples(step, reward_key, brief=True)), is_whole(step)
@@ -92,7 +102,10 @@ def step_prompts(step: Step, table: Sequence[Record]) -> StepPrompts:
         solved = sum(reward > 0 for reward in known) if binary else -1
         centre = mean(known)
         number = -1 if group.group is None else group.group
-        entries.append((prompt, number, len(tried), len(known), solved, np.nan if centre is None else centre))
+        index = step.samples[positions[0]].index
+        sample = -1 if index is None else index
+        average = np.nan if centre is None else centre
+        entries.append((prompt, number, sample, len(tried), len(known), solved, average))
         texts[prompt] = beginning(step.samples[positions[0]].prompt)
     return StepPrompts(np.array(entries, ENTRY), texts)
 
@@ -185,9 +198,10 @@ class PromptHistory:
             "first_step": keys[steps[0]].step,
             "last_step": newest.step,
             "group": None if group < 0 else group,
+            "sample_index": None if entries["sample"][-1] < 0 else int(entries["sample"][-1]),
             "attempts": int(entries["n"].sum()),
             "rewarded": known,
-            "solved": None if change == "not binary" else int(np.maximum(entries["solved"], 0).sum()),
+            "solved": None if change == "no solve rate" else int(np.maximum(entries["solved"], 0).sum()),
             "reward_mean": float(np.average(with_reward["mean"], weights=with_reward["known"])) if known else None,
             "rates": rates,
             "prompt": self._texts.get(int(entries["prompt"][0]), ""),
@@ -224,5 +238,5 @@ def changes_of(table: Entries, places: NDArray[Any], starts: NDArray[Any]) -> ND
         several & (last == 0),
         several & (last == total),
     ]
-    names: list[Change] = ["not binary", "never solved", "always solved", "forgotten", "newly solved"]
+    names: list[Change] = ["no solve rate", "never solved", "always solved", "forgotten", "newly solved"]
     return np.select(kinds, [CHANGES.index(name) for name in names], CHANGES.index("sometimes solved"))
