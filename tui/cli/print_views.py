@@ -155,6 +155,24 @@ def print_groups(request: Request) -> int:
     return write(request.args, rows, {**key._asdict(), "rows": rows})
 
 
+def print_prompts(request: Request) -> int:
+    """The prompts of all steps, or of one."""
+    from dumptui.core.process.workers import Workers
+    from dumptui.core.tables.prompts import PromptHistory
+
+    keys = list(request.run.steps) if request.key is None else [request.key]
+    workers = Workers.begin() if len(keys) >= WORTH_WORKERS else None
+    history = PromptHistory()
+    try:
+        for key, prompts in request.summaries.prompts().all(keys, workers):
+            history.add(key, prompts)
+    finally:
+        if workers is not None:
+            workers.close()
+    rows, counts = history.rows()
+    return write(request.args, rows, {"run": str(request.run.root), "counts": counts, "rows": rows})
+
+
 def print_tools(request: Request) -> int:
     """By tool; the document has the samples too."""
     from dumptui.core.tables import tools
@@ -388,6 +406,7 @@ PRINTERS: dict[str, Printer] = {
     "steps": print_steps,
     "samples": print_samples,
     "groups": print_groups,
+    "prompts": print_prompts,
     "tools": print_tools,
     "batch": print_batch,
     "tokens": print_tokens,
