@@ -61,7 +61,8 @@ TEXT_CHARACTERS = 80
 """Characters of a prompt that are kept to show it."""
 MAX_TEXTS = 100_000
 """Prompts whose text is kept; the others are shown by their step and group."""
-MAX_ROWS = 10_000
+MAX_ROWS = 2_000
+"""Prompts of each kind that are listed."""
 MAX_RATES = 12
 """The newest solve rates of a row."""
 
@@ -162,7 +163,7 @@ class PromptHistory:
         self._steps.pop(key, None)
 
     def rows(self, limit: int = MAX_ROWS) -> tuple[list[Record], dict[str, int]]:
-        """Return the rows of at most `limit` prompts, never solved first, and how many prompts there are of each kind.
+        """Return the rows of at most `limit` prompts of each kind, never solved first, and how many there are of each.
 
         Of a kind, those with the most attempts come first.
         """
@@ -178,7 +179,9 @@ class PromptHistory:
         counts = np.bincount(changes, minlength=len(CHANGES)).tolist()
         tried = np.add.reduceat(table["n"].astype(np.int64), starts)
         stops = np.append(starts[1:], len(table))
-        chosen = np.lexsort((starts, -tried, changes))[:limit].tolist()
+        order = np.lexsort((starts, -tried, changes))
+        firsts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        chosen = order[np.arange(len(order)) - firsts[changes[order]] < limit].tolist()
         rows = [
             self._row(keys, CHANGES[changes[at]], table[starts[at] : stops[at]], places[starts[at] : stops[at]])
             for at in chosen
