@@ -113,7 +113,9 @@ def test_prompts_come_from_the_cache_until_a_step_changes(tmp_path: Path) -> Non
 
 
 def test_each_kind_is_listed_up_to_the_limit(tmp_path: Path) -> None:
-    write(tmp_path, {f"a{at}": [[0, 0]] for at in range(5)} | {f"b{at}": [[1, 1]] for at in range(5)})
+    rewards: dict[str, list[list[float | None]]] = {f"a{at}": [[0, 0]] for at in range(5)}
+    rewards |= {f"b{at}": [[1, 1]] for at in range(5)}
+    write(tmp_path, rewards)
     run = Run.open(tmp_path)
     found = PromptHistory()
     for key, prompts in Summaries(run, Cache(tmp_path, None)).prompts().all(run.steps):
