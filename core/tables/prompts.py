@@ -22,9 +22,10 @@ from dumptui.core.sample.messages import as_recorded
 from dumptui.core.step.grouping import adapter_name
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
+from dumptui.core.tables.group_members import known_rewards
 from dumptui.core.tables.pass_at_k import is_binary
 from dumptui.core.tables.step_summary import is_whole
-from dumptui.core.tables.steps import GroupKey, attempts, floats, members, reward_column, samples
+from dumptui.core.tables.steps import GroupKey, attempts, members, samples
 from dumptui.core.types import Record
 
 Change: TypeAlias = Literal[
@@ -92,8 +93,7 @@ def summarise_prompts(
 
 def step_prompts(step: Step, table: Sequence[Record]) -> StepPrompts:
     """Return the prompts of a step; `table` is its samples table."""
-    evaluation = step.files.key.evaluation
-    rewards = floats(table, reward_column(table, evaluation))
+    rewards = known_rewards(table, step.files.key.evaluation)
     binary = is_binary(attempts(table, rewards))
     entries, texts = [], {}
     for group, positions in runs(table):

@@ -185,9 +185,8 @@ def print_tools(request: Request) -> int:
     indices = [sample.index for sample in step.samples if sample.index is not None]
     lives = read_lifecycles(Telemetry(request.run.root), key, indices)
     uses = tools.tool_uses(step, samples, lives)
-    rows = tools.by_tool(uses, evaluation=key.evaluation)
-    by_sample = tools.by_sample(uses, evaluation=key.evaluation)
-    return write(request.args, rows, {**key._asdict(), "rows": rows, "samples": by_sample})
+    rows = tools.by_tool(uses)
+    return write(request.args, rows, {**key._asdict(), "rows": rows, "samples": tools.by_sample(uses)})
 
 
 def chosen_table(request: Request) -> tuple[StepKey, list[Record]]:
