@@ -22,9 +22,10 @@ from dumptui.core.sample.messages import as_recorded
 from dumptui.core.step.grouping import adapter_name
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
+from dumptui.core.tables.group_members import known_rewards
 from dumptui.core.tables.pass_at_k import is_binary
 from dumptui.core.tables.step_summary import is_whole
-from dumptui.core.tables.steps import GroupKey, attempts, floats, members, reward_column, samples
+from dumptui.core.tables.steps import GroupKey, attempts, members, samples
 from dumptui.core.types import Record
 
 Change: TypeAlias = Literal[
@@ -61,7 +62,8 @@ TEXT_CHARACTERS = 80
 """Characters of a prompt that are kept to show it."""
 MAX_TEXTS = 100_000
 """Prompts whose text is kept; the others are shown by their step and group."""
-MAX_ROWS = 10_000
+MAX_ROWS = 2_000
+"""Prompts of each kind that are listed."""
 MAX_RATES = 12
 """The newest solve rates of a row."""
 
@@ -91,8 +93,7 @@ def summarise_prompts(
 
 def step_prompts(step: Step, table: Sequence[Record]) -> StepPrompts:
     """Return the prompts of a step; `table` is its samples table."""
-    evaluation = step.files.key.evaluation
-    rewards = floats(table, reward_column(table, evaluation))
+    rewards = known_rewards(table, step.files.key.evaluation)
     binary = is_binary(attempts(table, rewards))
     entries, texts = [], {}
     for group, positions in runs(table):
@@ -162,7 +163,7 @@ class PromptHistory:
         self._steps.pop(key, None)
 
     def rows(self, limit: int = MAX_ROWS) -> tuple[list[Record], dict[str, int]]:
-        """Return the rows of at most `limit` prompts, never solved first, and how many prompts there are of each kind.
+        """Return the rows of at most `limit` prompts of each kind, never solved first, and how many there are of each.
 
         Of a kind, those with the most attempts come first.
         """
@@ -178,7 +179,9 @@ class PromptHistory:
         counts = np.bincount(changes, minlength=len(CHANGES)).tolist()
         tried = np.add.reduceat(table["n"].astype(np.int64), starts)
         stops = np.append(starts[1:], len(table))
-        chosen = np.lexsort((starts, -tried, changes))[:limit].tolist()
+        order = np.lexsort((starts, -tried, changes))
+        firsts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        chosen = order[np.arange(len(order)) - firsts[changes[order]] < limit].tolist()
         rows = [
             self._row(keys, CHANGES[changes[at]], table[starts[at] : stops[at]], places[starts[at] : stops[at]])
             for at in chosen

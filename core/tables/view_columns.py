@@ -236,10 +236,11 @@ TOOL_COLUMNS = (
     ),
     ColumnDefinition(name="no_result", label="no result", tip="calls without a result", unit="calls", worse="high"),
     ColumnDefinition(name="samples", label="samples", tip="samples that called it", unit="samples"),
+    ColumnDefinition(name="rewarded", tip="those with a finite reward", unit="samples", shown="never"),
     ColumnDefinition(
         name="reward_mean",
         label="reward",
-        tip="mean reward of these samples, the same reward as in the Groups pane",
+        tip="mean reward of these samples, the same reward as in the Groups pane; ~ if some have none",
         format=fixed(3),
         worse="low",
     ),

@@ -142,6 +142,6 @@ def title(answer: PromptRows, kind: str, listed: int) -> Text:
         text.append(f" · {count} {name}", "bold" if name == kind else "")
     if answer.done < answer.total:
         text.append(f" · {answer.done} of {plural(answer.total, 'step')} read")
-    if kind == ALL and listed < total:
-        text.append(f" · the first {listed} are listed")
+    if listed < (total if kind == ALL else answer.counts.get(kind, 0)):
+        text.append(f" · {listed} are listed, those with the most attempts")
     return text

@@ -191,8 +191,7 @@ class ReaderTasks:
         lives = self._ask_telemetry(lambda telemetry: read_lifecycles(telemetry, key, indices))
         uses = tool_uses(step, loaded.samples, lives)
         by_position = {at: use.life for at, use in enumerate(uses) if use.life is not None}
-        tools, samples = (table(uses, evaluation=key.evaluation) for table in (by_tool, by_sample))
-        return ToolsRead(step, tools, samples, by_position)
+        return ToolsRead(step, by_tool(uses), by_sample(uses), by_position)
 
     def compare(self, step: Step, left: int, right: int) -> None:
         self._answer(

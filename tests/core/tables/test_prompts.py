@@ -110,3 +110,16 @@ def test_prompts_come_from_the_cache_until_a_step_changes(tmp_path: Path) -> Non
     assert changed.known(StepKey(2)) is None and changed.known(StepKey(1)) is not None
     rows, _ = history(root, cache)
     assert {row["prompt"]: row["change"] for row in rows}["a"] == "newly solved"
+
+
+def test_each_kind_is_listed_up_to_the_limit(tmp_path: Path) -> None:
+    rewards: dict[str, list[list[float | None]]] = {f"a{at}": [[0, 0]] for at in range(5)}
+    rewards |= {f"b{at}": [[1, 1]] for at in range(5)}
+    write(tmp_path, rewards)
+    run = Run.open(tmp_path)
+    found = PromptHistory()
+    for key, prompts in Summaries(run, Cache(tmp_path, None)).prompts().all(run.steps):
+        found.add(key, prompts)
+    rows, counts = found.rows(limit=2)
+    assert [row["change"] for row in rows] == ["never solved"] * 2 + ["always solved"] * 2
+    assert counts == {"never solved": 5, "always solved": 5}

@@ -20,7 +20,8 @@ async def test_two_keys_lead_to_a_group_that_is_never_solved(shared: Path, size:
         await press(pilot, "enter")
         await until(pilot, lambda: app.pane == "groups" and app.steps.is_at(StepKey(2)))
         await until_shown(pilot, "3 all wrong")
-        await press(pilot, "enter")
+        await until(pilot, lambda: app.panes.of(GroupsPane).table.has_focus)
+        await go(pilot, "enter")
         await until_shown(pilot, "end of the response")
         assert app.panes.of(GroupsPane).members.has_focus
 
