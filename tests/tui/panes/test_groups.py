@@ -161,7 +161,7 @@ async def test_from_groups_to_members_to_tokens_and_back(demo: Path) -> None:
     async with opened(demo, key=StepKey(2), size=(120, 30)) as (app, pilot):
         await go(pilot, TAB)
         await until_shown(pilot, "32 samples in 8 groups", "zero-std 1 of 8", "pass@1 0.28")
-        assert under_cursor(app.panes.of(GroupsPane).table)[:4] == ["16", "----", "all", "wrong"]
+        await until(pilot, lambda: under_cursor(app.panes.of(GroupsPane).table)[:4] == ["16", "----", "all", "wrong"])
         await go(pilot, "down")
         assert under_cursor(app.panes.of(GroupsPane).table)[:2] == ["17", "+---"]
         await until_shown(pilot, "group 17 · 4 samples, best first", "group 17 · pass@1 0.25")
@@ -197,7 +197,7 @@ async def test_groups_are_sorted_by_any_column(demo: Path) -> None:
         await choose(pilot, "reward")
         first = under_cursor(app.panes.of(GroupsPane).table)
         await go(pilot, "S")
-        assert under_cursor(app.panes.of(GroupsPane).table)[:4] == ["16", "----", "all", "wrong"] and first[0] != "16"
+        await until(pilot, lambda: under_cursor(app.panes.of(GroupsPane).table)[:4] == ["16", "----", "all", "wrong"] and first[0] != "16")
 
 
 async def test_samples_stand_with_label_length_and_the_end_of_the_response(tmp_path: Path) -> None:
