@@ -197,7 +197,8 @@ async def test_groups_are_sorted_by_any_column(demo: Path) -> None:
         await choose(pilot, "reward")
         first = under_cursor(app.panes.of(GroupsPane).table)
         await go(pilot, "S")
-        await until(pilot, lambda: under_cursor(app.panes.of(GroupsPane).table)[:4] == ["16", "----", "all", "wrong"] and first[0] != "16")
+        assert first[0] != "16"
+        await until(pilot, lambda: under_cursor(app.panes.of(GroupsPane).table)[:4] == ["16", "----", "all", "wrong"])
 
 
 async def test_samples_stand_with_label_length_and_the_end_of_the_response(tmp_path: Path) -> None:
