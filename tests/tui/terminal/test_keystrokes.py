@@ -56,7 +56,7 @@ async def test_keys_that_were_typed_long_before_they_are_handled_arrive_in_order
 
 
 OPENED = {
-    "/": "show samples where",
+    "/": "show steps where",
     "#": "go from step 2",
     "s": "sort",
     "a": "columns",
