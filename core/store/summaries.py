@@ -12,6 +12,7 @@ from dumptui.core.store.cache import Cache, fingerprint
 
 if TYPE_CHECKING:
     from dumptui.core.process.workers import Workers
+    from dumptui.core.store.prompts import PromptSummaries
     from dumptui.core.types import Record
 
 # Modules that read a step import numpy; they are imported only for a step to read, as cached rows need none.
@@ -49,6 +50,12 @@ class Summaries:
         if is_whole(step):
             self.cache.store(name, {"stamp": stamp, "rows": rows})
         return self.staleness.of_samples(key, rows)
+
+    def prompts(self) -> PromptSummaries:
+        """Return the prompts of the run's steps, with the rewards as chosen now."""
+        from dumptui.core.store.prompts import PromptSummaries
+
+        return PromptSummaries(self.run, self._cache, self.reward_key)
 
     def known(self, key: StepKey) -> Record | None:
         """Return a step's cached row, without staleness; None when it has to be computed."""

@@ -236,10 +236,11 @@ TOOL_COLUMNS = (
     ),
     ColumnDefinition(name="no_result", label="no result", tip="calls without a result", unit="calls", worse="high"),
     ColumnDefinition(name="samples", label="samples", tip="samples that called it", unit="samples"),
+    ColumnDefinition(name="rewarded", tip="those with a finite reward", unit="samples", shown="never"),
     ColumnDefinition(
         name="reward_mean",
         label="reward",
-        tip="mean reward of these samples, the same reward as in the Groups pane",
+        tip="mean reward of these samples, the same reward as in the Groups pane; ~ if some have none",
         format=fixed(3),
         worse="low",
     ),
@@ -330,4 +331,25 @@ TIMELINE_COLUMNS = (
         tip="of all samples on one time axis",
         format=TEXT,
     ),
+)
+
+PROMPT_COLUMNS = (
+    ColumnDefinition(
+        name="change",
+        label="over the steps",
+        tip="never, newly, sometimes or always solved, or forgotten: solved before, but not at its newest step",
+        format=TEXT,
+    ),
+    ColumnDefinition(
+        name="rates",
+        label="solve rate",
+        tip="share of attempts with a reward above 0 at its newest steps, the newest last; binary rewards only",
+        format=TEXT,
+    ),
+    ColumnDefinition(name="last_label", label="step", tip="the newest step with the prompt", format=TEXT),
+    ColumnDefinition(name="steps", label="steps", tip="steps with the prompt", unit="steps"),
+    ColumnDefinition(name="solved", label="solved", tip="attempts with a reward above 0", unit="attempts"),
+    ColumnDefinition(name="rewarded", label="of", tip="attempts with a reward", unit="attempts"),
+    ColumnDefinition(name="reward_mean", label="reward", tip="mean reward of its attempts", format=fixed(3)),
+    ColumnDefinition(name="prompt", label="prompt", tip="the beginning of the prompt", format=TEXT),
 )

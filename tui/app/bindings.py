@@ -21,6 +21,14 @@ APP_BINDINGS: list[BindingType] = [
         for number, (name, title) in enumerate(TABS.items(), 1)
     ),
     Binding(
+        "U",
+        "pane('prompts')",
+        "Prompts",
+        show=False,
+        id="app.prompts",
+        tooltip="Prompts of the run that were never, newly or always solved, or forgotten",
+    ),
+    Binding(
         "E",
         "pane('tools')",
         "Tools",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # What one key needs is imported by it: together it would keep the first screen waiting for 0.1 s.
 
-VIEWS_WITHOUT_SAMPLE = ("steps", "batch", "health", "groups", "tools", "pair")
+VIEWS_WITHOUT_SAMPLE = ("steps", "batch", "health", "groups", "prompts", "tools", "pair")
 PREVIEW_CELLS = 60  # cells of what would be copied
 
 

@@ -36,6 +36,7 @@ PRINT_VIEWS = (
     "steps",
     "samples",
     "groups",
+    "prompts",
     "tools",
     "batch",
     "tokens",

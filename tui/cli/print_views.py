@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 PLACE_NAMES = ("sample_index", "occurrence", "token")
 """The columns of Health that its text names too."""
+PRINTED_PROMPTS = 100_000  # prompts of each kind
 MESSAGE_CHARACTERS = 60  # characters of a message in a table
 OF_A_SAMPLE = ("tokens", "pair", "conversation", "facts")
 """The views that show the sample asked for, and so say themselves that there is none."""
@@ -155,6 +156,24 @@ def print_groups(request: Request) -> int:
     return write(request.args, rows, {**key._asdict(), "rows": rows})
 
 
+def print_prompts(request: Request) -> int:
+    """The prompts of all steps, or of one."""
+    from dumptui.core.process.workers import Workers
+    from dumptui.core.tables.prompts import PromptHistory
+
+    keys = list(request.run.steps) if request.key is None else [request.key]
+    workers = Workers.begin() if len(keys) >= WORTH_WORKERS else None
+    history = PromptHistory()
+    try:
+        for key, prompts in request.summaries.prompts().all(keys, workers):
+            history.add(key, prompts)
+    finally:
+        if workers is not None:
+            workers.close()
+    rows, counts = history.rows(limit=PRINTED_PROMPTS)
+    return write(request.args, rows, {"run": str(request.run.root), "counts": counts, "rows": rows})
+
+
 def print_tools(request: Request) -> int:
     """By tool; the document has the samples too."""
     from dumptui.core.tables import tools
@@ -166,9 +185,8 @@ def print_tools(request: Request) -> int:
     indices = [sample.index for sample in step.samples if sample.index is not None]
     lives = read_lifecycles(Telemetry(request.run.root), key, indices)
     uses = tools.tool_uses(step, samples, lives)
-    rows = tools.by_tool(uses, evaluation=key.evaluation)
-    by_sample = tools.by_sample(uses, evaluation=key.evaluation)
-    return write(request.args, rows, {**key._asdict(), "rows": rows, "samples": by_sample})
+    rows = tools.by_tool(uses)
+    return write(request.args, rows, {**key._asdict(), "rows": rows, "samples": tools.by_sample(uses)})
 
 
 def chosen_table(request: Request) -> tuple[StepKey, list[Record]]:
@@ -388,6 +406,7 @@ PRINTERS: dict[str, Printer] = {
     "steps": print_steps,
     "samples": print_samples,
     "groups": print_groups,
+    "prompts": print_prompts,
     "tools": print_tools,
     "batch": print_batch,
     "tokens": print_tokens,

@@ -50,6 +50,7 @@ PANE_LIST = (
     ),
     PaneEntry("health", "Health", "Hlth", "health", "HealthPane"),
     PaneEntry("groups", "Groups", "Grp", "groups", "GroupsPane"),
+    PaneEntry("prompts", "Prompts", "Pro", "prompts", "PromptsPane", has_tab=False),
     PaneEntry("tools", "Tools", "Tool", "tools", "ToolsPane", has_tab=False),
     PaneEntry("pair", "Two samples", "Two", "comparison", "PairPane", is_beside_samples=True, has_tab=False),
 )

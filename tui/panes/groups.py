@@ -55,6 +55,7 @@ under the cursor with their labels and the ends of their responses.
 
 - **enter** goes from a group to its samples, from a sample to its tokens; **escape** goes back.
 - **b**, **w** and **x** open the tokens of the group's best, worst and median sample (the better of two medians).
+- **U** lists the prompts of the run by how often they were solved over the steps, **E** the tool calls of the step.
 - **d** shows the sample beside another one: the group's best, worst, or any other sample.
 - **s** sorts by a column (**space** adds it as a secondary key); **S** reverses the order. A click on a column's label
   sorts by it, a second click reverses.

@@ -22,6 +22,7 @@ from dumptui.tui.presentation.tools import (
     scope_words,
     timeline_record,
     timeline_title,
+    tool_cells,
     tools_title,
 )
 from dumptui.tui.reading.messages import StepLoaded, ToolsRead
@@ -115,7 +116,7 @@ Whether the tools or the model make rewards low: the tool calls of the step by t
         self.tools.show(
             [field.column for field in columns.TOOLS],
             len(read.tools),
-            lambda at: columns.cells(columns.TOOLS, read.tools[at]),
+            lambda at: tool_cells(read.tools[at]),
             style=lambda at: "warn" if read.tools[at]["failed"] else None,
         )
 

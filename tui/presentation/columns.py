@@ -16,6 +16,7 @@ from dumptui.core.tables.view_columns import (
     DISTRIBUTION_COLUMNS,
     FINDING_COLUMNS,
     GROUP_COLUMNS,
+    PROMPT_COLUMNS,
     TIMELINE_COLUMNS,
     TOOL_COLUMNS,
     TRAIN_FILE_COLUMNS,
@@ -326,6 +327,11 @@ TOOLS = fields_of(
         "samples_ok": 5,
         "no_result": 9,
     },
+)
+
+PROMPTS = fields_of(
+    PROMPT_COLUMNS,
+    {"change": 16, "rates": 15, "last_label": 7, "solved": 6, "rewarded": 4, "prompt": 80, "steps": 5},
 )
 
 TIMELINE = fields_of(

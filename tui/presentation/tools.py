@@ -10,9 +10,22 @@ from dumptui.core.run.run import StepKey
 from dumptui.core.telemetry.lifecycle import ATTEMPT, Lifecycle
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
+from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.signs import PARTIAL_SIGN
 from dumptui.tui.presentation.timeline import WAITING_WORD, lane_row, sign
 
 Ends = tuple[float, float]
+
+
+def tool_cells(row: Record) -> list[str]:
+    """Return the cells of a row of the tools table: rewards that some samples lack have the sign of a part."""
+    found = columns.cells(columns.TOOLS, row)
+    if row["rewarded"] == row["samples"]:
+        return found
+    is_reward = [
+        field.key.startswith("reward") and cell != "-" for field, cell in zip(columns.TOOLS, found, strict=True)
+    ]
+    return [PARTIAL_SIGN + cell if part else cell for part, cell in zip(is_reward, found, strict=True)]
 
 
 def tools_title(key: StepKey, rows: Sequence[Record]) -> Text:

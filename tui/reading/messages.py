@@ -84,6 +84,18 @@ class BatchAnalysed(Answer):
     columns: list[Distribution]
 
 
+class PromptRows(Answer):
+    """The prompts of the steps that were read so far, and how many there are of each kind."""
+
+    rows: list[Record]
+    counts: dict[str, int]
+    done: int
+    total: int
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, PromptRows)
+
+
 class ToolsRead(Answer):
     """The tools of a step by name, what each sample did with them, the last to end first, and the lifecycles by sample
     position.

@@ -81,6 +81,10 @@ class Reader(ReaderThread):
         """Work out a step's packing, a part at a time, whenever nothing else is asked; another step ends it."""
         self.submit(lambda: self._work.pack(loaded))
 
+    def find_prompts(self) -> None:
+        """Read the prompts of all steps, the newest first, whenever nothing else is asked."""
+        self.submit(lambda: self._work.prompts.begin())
+
     def read_tools(self, loaded: StepLoaded) -> None:
         """Read the tool calls and lifecycles of a step."""
         self.submit_latest(lambda: self._work.read_tools(loaded))

@@ -54,6 +54,7 @@ from dumptui.tui.reading.messages import (
     Unseen,
     WorstTokens,
 )
+from dumptui.tui.reading.prompt_scan import PromptScan
 from dumptui.tui.reading.reader_thread import Abandoned, ReaderThread
 from dumptui.tui.reading.step_reader import StepReader
 from dumptui.tui.reading.summary_scan import Scan
@@ -83,6 +84,7 @@ class ReaderTasks:
         self._follow = Follow(summaries.run.root, run=summaries.run) if follow else None
         self._steps = StepReader(summaries, self._follow, thread.check)
         self.scan = Scan(thread, self._steps, post, workers)
+        self.prompts = PromptScan(thread, summaries, post)
         self._post = post
         self._told: str | None = None  # the problem of the look told last, "" for none
         self._answered = 0.0  # when the last answer about a sample was given
@@ -116,6 +118,7 @@ class ReaderTasks:
         """Of the steps that were read: what counts as the reward is another entry."""
         self._steps.recent.clear()
         self.scan.forget()
+        self.prompts.forget()
 
     def passages(self, key: StepKey) -> list[list[Passage]]:
         files = self._steps.files(key)
@@ -190,8 +193,7 @@ class ReaderTasks:
         lives = self._ask_telemetry(lambda telemetry: read_lifecycles(telemetry, key, indices))
         uses = tool_uses(step, loaded.samples, lives)
         by_position = {at: use.life for at, use in enumerate(uses) if use.life is not None}
-        tools, samples = (table(uses, evaluation=key.evaluation) for table in (by_tool, by_sample))
-        return ToolsRead(step, tools, samples, by_position)
+        return ToolsRead(step, by_tool(uses), by_sample(uses), by_position)
 
     def compare(self, step: Step, left: int, right: int) -> None:
         self._answer(

@@ -40,7 +40,7 @@ def tables_of(root: Path) -> tuple[list[Record], list[Record]]:
     indices = [one.index for one in step.samples if one.index is not None]
     lives = read_lifecycles(Telemetry(root), StepKey(0), indices)
     uses = tool_uses(step, samples(step), lives)
-    return by_tool(uses, evaluation=False), by_sample(uses, evaluation=False)
+    return by_tool(uses), by_sample(uses)
 
 
 def test_rewards_are_told_apart_by_whether_a_call_failed(tmp_path: Path) -> None:
@@ -59,6 +59,20 @@ def test_rewards_are_told_apart_by_whether_a_call_failed(tmp_path: Path) -> None
         "no tool": (None, None, None, 1, 0.25, None, None),
         "not recorded": (None, None, None, 1, 1.0, None, None),
     }
+
+
+def test_rewards_are_those_that_the_groups_compare(demo: Path) -> None:
+    """Samples without a train row count with their own reward, which their raw reward lacks."""
+    from dumptui.core.tables.group_members import known_rewards
+
+    step = read(demo, 3)
+    table = samples(step)
+    uses = tool_uses(step, table, {})
+    known = known_rewards(table, False)
+    assert [use.reward for use in uses] == known and any(row["raw_reward"] is None for row in table)
+    assert sum(int(str(row["rewarded"])) for row in by_tool(uses) if row["scope"] in ("any", "none", "unknown")) == sum(
+        reward is not None for reward in known
+    )
 
 
 def test_a_result_without_a_call_counts_as_one_in_an_unknown_form(tmp_path: Path) -> None:
