@@ -55,7 +55,7 @@ class Summaries:
         """Return the prompts of the run's steps, with the rewards as chosen now."""
         from dumptui.core.store.prompts import PromptSummaries
 
-        return PromptSummaries(self.run, self._cache, self.reward_key)
+        return PromptSummaries(self.run, self.cache, self.reward_key)
 
     def known(self, key: StepKey) -> Record | None:
         """Return a step's cached row, without staleness; None when it has to be computed."""
