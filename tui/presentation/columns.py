@@ -192,6 +192,7 @@ SAMPLES = fields_of(
         "tool_calls": 5,
         "non_generation_time": 6,
         "raw_reward": 7,
+        "reward_entry": 8,
         "truncated": 5,
         "not_finite": 7,
         "versions": 9,

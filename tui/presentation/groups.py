@@ -65,7 +65,7 @@ def title(step: Step, groups: list[Group]) -> Text:
     for word in ("single", "unknown"):
         if word in spreads:
             text.append(f", {spreads.count(word)} {word}")
-    if spreads and not comparable and any(isinstance(sample.reward, Mapping) for sample in step.samples):
+    if spreads and set(spreads) == {"unknown"} and any(isinstance(sample.reward, Mapping) for sample in step.samples):
         text.append(" · rewards are dicts: R in the Rollout pane chooses an entry", "bold")
     return text.append(passes_text(mean_passes(groups)))
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
+from dumptui.core.formats.miles.parquet_mirror import read_mirror
 from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepKey, is_young, list_folder, read_file
 from dumptui.core.step.load import load
 from tests.support.file_faults import FOREIGN, once, stale_handle
@@ -183,6 +184,7 @@ def test_files_without_permission_cost_themselves(shared_path: Path) -> None:
     truth = write_step(shared_path, 0, [sample(at) for at in range(4)], Layout(dp=2))
     for path in (truth.files[1], shared_path / "rollout_data/0.pt"):
         path.chmod(0)
+    read_mirror(shared_path / "dashboard_columns/rollout_0.parquet")  # starts its process, as another user could not
     with unprivileged():
         step = load(Run.open(shared_path).steps[StepKey(0)])
         assert [error.problem for error in step.broken] == ["can't be opened: Permission denied"]

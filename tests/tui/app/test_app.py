@@ -287,7 +287,7 @@ async def test_statistics_of_the_tokens(session: Session) -> None:
         await go(pilot, key)
         assert heat.cursor == int(worst)
         await until_shown(pilot, f" #{worst} ")
-        assert f"^{worst}" in text(app) or f"{worst}^" in text(app)
+        await until(pilot, lambda worst=worst: f"^{worst}" in text(app) or f"{worst}^" in text(app))  # type: ignore[misc]
     await go(pilot, "m")
     await until_shown(pilot, "statistic for shades and chart")
     await choose(pilot, "entropy")
@@ -528,8 +528,8 @@ async def test_the_entry_of_dict_rewards_is_chosen_on_screen(tmp_path: Path) -> 
         tmp_path, 0, [sample(at, reward=reward) for at, reward in enumerate(rewards)], columns={"raw_reward": None}
     )
     async with opened(tmp_path) as (_, pilot):
-        await until_shown(pilot, "{score")
+        await until_shown(pilot, "reward: score", "0.750", "0.50")
+        await press(pilot, "R", "down", "enter")
+        await until_shown(pilot, "reward: acc", "0.500", "0.00")
         await press(pilot, "w", "enter")
-        await until_shown(pilot, "0.750", "0.50")
-        await press(pilot, "w", "down", "enter")
-        await until_shown(pilot, "0.500", "0.00")
+        await until_shown(pilot, "reward: score", "0.750", "0.50")

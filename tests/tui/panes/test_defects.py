@@ -96,7 +96,7 @@ async def test_a_pane_that_can_not_show_a_sample_is_replaced_until_another_sampl
 async def test_a_message_that_a_pane_can_not_handle_costs_the_pane(
     demo: Path, monkeypatch: pytest.MonkeyPatch, defects: list[BaseException]
 ) -> None:
-    Broken(monkeypatch, GroupsPane, "_show_members", lambda self: self.table.cursor == 1)
+    Broken(monkeypatch, GroupsPane, "_show_members", lambda self, **_: self.table.cursor == 1)
     async with opened(demo, key=StepKey(2), size=SIZE) as (app, pilot):
         await press(pilot, tab("groups"))
         await until_shown(pilot, "best first")

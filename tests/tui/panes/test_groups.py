@@ -248,7 +248,7 @@ async def test_evals_and_unreadable_steps(shared: Path) -> None:
                 or app.panes.of(GroupsPane).table.row_count > 1
             ),
         )
-        await until_shown(pilot, "10 unknown", "rewards are dicts: R in the Rollout pane chooses")
+        await until_shown(pilot, "4 single, 6", "unknown")
         await go(pilot, "d")
         await until_shown(pilot, "next in the table")
         await press(pilot, "escape")
