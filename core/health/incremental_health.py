@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dumptui.core.health.finding import record_of
+from dumptui.core.health.kept_findings import KeptFindings
 from dumptui.core.health.run_health import (
     StepRow,
     listing_findings,
@@ -40,8 +41,17 @@ class Checked(NamedTuple):
 class Checkup:
     """The health check of a growing run, in parts that a caller runs one by one."""
 
-    def __init__(self, root: Path, pause: Callable[[], object], now: Callable[[], float] = time.time) -> None:
-        """`pause` is called about ten times a second. When it raises, the interrupted part can be called again."""
+    def __init__(
+        self,
+        root: Path,
+        pause: Callable[[], object],
+        now: Callable[[], float] = time.time,
+        kept: KeptFindings | None = None,
+    ) -> None:
+        """`pause` is called about ten times a second. When it raises, the interrupted part can be called again. Steps
+        whose rows are `kept` are not read.
+        """
+        self._kept = kept
         self._root = root
         self._pause = pause
         self._now = now
@@ -118,7 +128,12 @@ class Checkup:
 
     def _look_at_step(self, files: StepFiles, seen: set[str]) -> list[Record]:
         began = self._now()
-        rows = step_rows(self._root, files, self._missing_of(files), self._pause)
+        missing = self._missing_of(files)
+        rows = None if self._kept is None else self._kept.rows(files, missing)
+        if rows is None:
+            rows = step_rows(self._root, files, missing, self._pause)
+            if self._kept is not None and until(files, began) == math.inf:
+                self._kept.keep(files, missing, rows)
         # An older file gets stricter findings: a truncated line, or a shard that is missing for good.
         may_change = files.trajectory is not None or any(not once for _, once in rows)
         checked = Checked(self._missing_of(files), rows, until(files, began) if may_change else math.inf)

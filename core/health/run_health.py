@@ -23,6 +23,9 @@ from dumptui.core.vocabulary import tokenizer_problem
 StepRow: TypeAlias = tuple[Record, frozenset[str]]
 """A row of a step, and the findings in it that are reported once per run; an empty set if it is always reported."""
 
+NOT_COMPLETED = "check not completed"
+"""How a row begins that says that a defect, or too little memory, ended a check."""
+
 # Step sizes vary with the responses, seldom by more than a factor of two.
 _ODD_SIZE = 4
 _ENOUGH_STEPS = 5
@@ -50,7 +53,7 @@ def step_rows(root: Path, files: StepFiles, missing: Ranks, pause: Callable[[], 
             rows.append((record_of(root, finding), frozenset(once)))
             once.clear()
     except Exception as error:  # a defect or no memory: the other steps are still checked
-        defect = Finding("warning", f"check not completed: {unexpected(error)}", files.key)
+        defect = Finding("warning", f"{NOT_COMPLETED}: {unexpected(error)}", files.key)
         rows.append((record_of(root, defect), frozenset()))
     return rows
 
@@ -77,7 +80,7 @@ def stream_problems(root: Path) -> list[Record]:
     try:
         problems = Telemetry(root).problems(everything=True)
     except Exception as error:
-        problems = [(root / "dashboard", f"check not completed: {unexpected(error)}")]
+        problems = [(root / "dashboard", f"{NOT_COMPLETED}: {unexpected(error)}")]
     return [record_of(root, Finding("warning", problem, None, path)) for path, problem in problems]
 
 

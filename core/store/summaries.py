@@ -28,7 +28,7 @@ class Summaries:
     def __init__(self, run: Run, cache: Cache, reward_key: str | None = None) -> None:
         self.run = run
         self.reward_key = reward_key
-        self._cache = cache
+        self.cache = cache
         self._cached = cache.load(_STEPS_TABLE)
         self._new = False
         self.staleness = Staleness(self)
@@ -37,7 +37,7 @@ class Summaries:
         """Return the samples table of a step. Raises DumpError."""
         files = self.run.files(key)
         name, stamp = f"samples-{key}", self._stamp(files)
-        cached = self._cache.load(name)
+        cached = self.cache.load(name)
         if cached.get("stamp") == stamp:
             rows: list[Record] = cached["rows"]
             return self.staleness.of_samples(key, rows)
@@ -48,14 +48,14 @@ class Summaries:
         step = load(files)
         rows = steps.samples(step, self.reward_key)
         if is_whole(step):
-            self._cache.store(name, {"stamp": stamp, "rows": rows})
+            self.cache.store(name, {"stamp": stamp, "rows": rows})
         return self.staleness.of_samples(key, rows)
 
     def prompts(self) -> PromptSummaries:
         """Return the prompts of the run's steps, with the rewards as chosen now."""
         from dumptui.core.store.prompts import PromptSummaries
 
-        return PromptSummaries(self.run, self._cache, self.reward_key)
+        return PromptSummaries(self.run, self.cache, self.reward_key)
 
     def known(self, key: StepKey) -> Record | None:
         """Return a step's cached row, without staleness; None when it has to be computed."""
@@ -90,7 +90,7 @@ class Summaries:
         if self._new:
             names = {str(key) for key in self.run.steps}
             self._cached = {name: cached for name, cached in self._cached.items() if name in names}
-            self._cache.store(_STEPS_TABLE, self._cached)
+            self.cache.store(_STEPS_TABLE, self._cached)
             self._new = False
 
     def _work_out(self, keys: list[StepKey], workers: Workers | None) -> Iterator[tuple[Record, bool]]:

@@ -116,7 +116,7 @@ def test_a_filter_that_can_not_be_had_says_so_and_the_screen_goes_on(run: Path) 
     with Terminal(run, "--no-cache", code=code) as terminal:
         terminal.until("? Keys", "step 25, 26 of 26", "sample")
         terminal.press("/")
-        terminal.until("show samples where")
+        terminal.until("show steps where")
         terminal.press("reward == 1")
         terminal.until("not checked here: ")
         terminal.press("escape")

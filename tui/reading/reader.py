@@ -94,8 +94,8 @@ class Reader(ReaderThread):
         self.submit(lambda: self._work.find_health())
 
     def begin_health(self) -> None:
-        """The same, but the steps are checked after the scan has given their rows."""
-        self.submit(lambda: self._work.find_health(after_scan=True))
+        """The same, but after the scan, and steps that were checked before are not read again."""
+        self.submit(lambda: self._work.find_health(at_start=True))
 
     def hurry_health(self) -> None:
         """Check the steps now, beside the scan: somebody waits for it."""

@@ -13,6 +13,7 @@ from textual.message import Message
 
 from dumptui.core.errors import DumpError, unexpected
 from dumptui.core.health.incremental_health import Checkup
+from dumptui.core.health.kept_findings import KeptFindings
 from dumptui.core.live import Follow, PollResult, file_state
 from dumptui.core.process.workers import Workers
 from dumptui.core.query.text_search import Passage, passages_of, read_passages
@@ -24,6 +25,7 @@ from dumptui.core.step.distribution import Distribution, distributions
 from dumptui.core.step.field_survey import FieldSurvey, surveying
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
+from dumptui.core.store.cache import fingerprint
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.packing import left_out, loads
 from dumptui.core.tables.tools import by_sample, by_tool, tool_uses
@@ -318,10 +320,12 @@ class ReaderTasks:
         self._post(RunPolled(look, newest, words))
         self.scan.begin(sorted((*look.changed, *look.waiting), reverse=True))
 
-    def find_health(self, *, after_scan: bool = False) -> None:
-        run = self._steps.run
-        self._checkup, self._health = Checkup(run.root, self._thread.check), None
-        self._health_waits = after_scan
+    def find_health(self, *, at_start: bool = False) -> None:
+        """Check the run from the start: `at_start` after the scan, and without the steps that were checked before."""
+        run, cache = self._steps.run, self._steps.summaries.cache
+        self._kept_findings = KeptFindings(cache, fingerprint, fresh=not at_start)
+        self._checkup, self._health = Checkup(run.root, self._thread.check, kept=self._kept_findings), None
+        self._health_waits = at_start
         self._post(HealthRows([], False, whole=True))
         self._findings = deque(self._checkup.parts(run))
         self._health_next(self._findings)
@@ -367,6 +371,7 @@ class ReaderTasks:
         before = self._health
         if done:
             self._health = self._checkup.rows()
+            self._kept_findings.write()
         if before is None and (found or done):
             self._post(HealthRows(found, done))
         elif done and before != self._health:

@@ -63,6 +63,7 @@ def root(tmp_path: Path) -> Path:
 
 async def test_a_filter_takes_the_labels_that_the_table_shows(root: Path) -> None:
     async with opened(root, key=StepKey(1), size=WIDE) as (app, pilot):
+        await press(pilot, "enter")
         await type_in(pilot, "slash", "len > 6 and |Δ| is not null")
         await until(pilot, lambda: says(pilot).endswith("of 8 samples"))
         await type_in_more(pilot, "len > 6")
@@ -75,6 +76,7 @@ async def test_a_filter_takes_the_labels_that_the_table_shows(root: Path) -> Non
 @pytest.mark.parametrize("size", [(120, 40), NARROW])
 async def test_a_filter_leaves_the_samples_for_which_it_holds(root: Path, size: tuple[int, int]) -> None:
     async with opened(root, key=StepKey(1), size=size) as (app, pilot):
+        await press(pilot, "enter")
         await type_in(pilot, "slash", "reward == 1 or reward is null", "enter")
         await closed(pilot)
         await until_shown(pilot, "4 of 8 samples", "where reward == 1 or reward is null")
@@ -94,6 +96,7 @@ async def test_a_filter_leaves_the_samples_for_which_it_holds(root: Path, size: 
 
 async def test_typing_a_filter(root: Path) -> None:
     async with opened(root, key=StepKey(1), size=WIDE) as (app, pilot):
+        await press(pilot, "enter")
         await type_in(pilot, "slash", "reward == 0")
         await until(pilot, lambda: says(pilot) == "2 of 8 samples")
         await type_in_more(pilot, "rewrd == 0")
@@ -120,6 +123,7 @@ async def type_in_more(pilot: Pilot[None], typed: str) -> None:
 
 async def test_nothing_typed_shows_all_and_the_sample_under_the_cursor_stays(root: Path) -> None:
     async with opened(root, key=StepKey(1), size=WIDE) as (app, pilot):
+        await press(pilot, "enter")
         await type_in(pilot, "slash", "reward == 1", "enter")
         await closed(pilot)
         await go(pilot, "down")
@@ -132,6 +136,7 @@ async def test_nothing_typed_shows_all_and_the_sample_under_the_cursor_stays(roo
 
 async def test_a_filter_that_finds_nothing_or_that_a_step_can_not_answer(root: Path) -> None:
     async with opened(root, key=StepKey(1, True), size=WIDE) as (app, pilot):
+        await press(pilot, "enter")
         await type_in(pilot, "slash", "reward > 5", "enter")
         await until_shown(pilot, "0 of 4 samples", "no samples match")
         await go(pilot, "n", "enter", "3", "1", "2", "1")
@@ -144,6 +149,7 @@ async def test_a_filter_that_finds_nothing_or_that_a_step_can_not_answer(root: P
 
 async def test_a_sample_that_is_filtered_out_can_be_on_show_elsewhere(root: Path) -> None:
     async with opened(root, key=StepKey(1), size=WIDE) as (app, pilot):
+        await press(pilot, "enter")
         await type_in(pilot, "slash", "reward == 1", "enter")
         await closed(pilot)
         await go(pilot, "2")
@@ -241,7 +247,7 @@ def test_hostile_text_reaches_no_terminal(shared: Path) -> None:
         ask(terminal, "\x06", "x1b|nul|\\[")
         terminal.until("steps searched", "prompt: …", "first hit")
         terminal.settle()
-        terminal.press("ctrl+c")
+        terminal.press("escape")
         ask(terminal, "/", "status == '\x1b[200~\x1b]0;owned\x07[/]\x1b[201~'")
         terminal.until("of 8 samples", "no samples match")
         assert foreign(bytes(terminal.raw)) == []
@@ -364,5 +370,6 @@ async def test_choices_that_make_no_sense_are_left_out(root: Path, tmp_path: Pat
     async with opened(root, key=StepKey(1), size=WIDE, state=state) as (app, pilot):
         await until_shown(pilot, "8 samples in 2 groups · by reward, smallest first")
         assert app.rollout.table.render_line(0).text.split() == ["sample", "▲reward"]
+        await press(pilot, "enter")
         await press(pilot, "slash", "up")
         await until(pilot, lambda: app.screen.query_one(Input).value == "]0;owned")
