@@ -54,8 +54,9 @@ def rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Rol
 
 
 def without_mirror(files: StepFiles, mirror: Path, problem: DumpError, error: DumpError) -> DumpError:
-    """Return what is wrong with both files; a mirror that can't be read here says nothing about the step."""
-    kind = NotHere if isinstance(error, NotHere) else DumpError
+    """Return what is wrong with both files; a mirror alone that can't be read here says nothing about the step."""
+    cause = error if files.rollout is None else problem
+    kind = NotHere if isinstance(cause, NotHere) else DumpError
     if files.rollout is None:
         return rebuilt(kind, str(mirror), f"{error.problem}; the rollout file is missing")
     return rebuilt(kind, problem.path, f"{problem.problem}; its parquet mirror {mirror.name}: {error.problem}")

@@ -149,8 +149,8 @@ def test_a_tensor_is_no_text(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [], train=False, mirror=False)
     torch.save({"samples": batch}, tmp_path / "rollout_data" / "0.pt")
     step = read(tmp_path)
-    assert [row["reward_note"] for row in samples(step)] == ["<float32[2]>", "str 0.5", "dict{a}"]
-    assert samples(step, "a")[2]["reward"] == 0.5
+    assert [row["reward_note"] for row in samples(step, "b")] == ["<float32[2]>", "str 0.5", "dict{a}"]
+    assert samples(step)[2]["reward"] == samples(step, "a")[2]["reward"] == 0.5
 
 
 # Tensors, which are read when they are asked for ----------------------------------------------------------

@@ -26,7 +26,7 @@ async def find(pilot: Pilot[None], query: str, *shown: str) -> None:
     [
         ("go to step 1", "Go to step 1", "step 1, 2 of 4"),
         ("eval 0", "Go to eval 0", "eval 0, 1 of 1"),
-        ("reverse", "Reverse  (S)", "by sample"),
+        ("reverse", "Reverse  (S)", "by step"),
         ("half a page down", "Half a page down", "step 0 >"),
         ("command line", "Command line  (:)", "this command prints the view on screen"),
         ("why so low", "Bookmark: why so low [/]␛", "2_0.pt"),

@@ -315,8 +315,10 @@ same, and **G** goes to the oldest step.
             issues = [record_of(issue) for issue in self.overview.issues]
             return table_sheet("overview", None, issues, self.overview.table.cursor)
         if not self.has_class("-samples"):
-            known = [self.steps.record(line) for line in self.steps.lines]
-            return table_sheet("steps", None, known, self.steps.table.cursor, self.steps.arrangement.where)
+            whole = [line for line in self.steps.lines if line.dataset is None]  # as --print steps prints them
+            cursor = next((at for at, line in enumerate(whole) if line.key == self.steps.current), 0)
+            known = [self.steps.record(line) for line in whole]
+            return table_sheet("steps", None, known, cursor, self.steps.arrangement.where)
         loaded = self.samples.loaded
         if loaded is None:
             return None
