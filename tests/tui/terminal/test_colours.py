@@ -25,7 +25,7 @@ XTERM += [(127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0), (92, 92, 255
 XTERM += [(255, 255, 255)]
 SAID = re.compile(
     r"!|~|trunc|removed|no train|aborted|failed|unplaced|zero-std|all correct|all wrong|single|unknown|error|warning|"
-    r"info|[1-9]$"
+    r"info|set \d|[1-9]$"
 )
 """What a row in colour says in words: what is wrong with it, or how many values are not finite."""
 LEAST = 2.0
