@@ -13,7 +13,7 @@ from textual.reactive import var
 
 from dumptui.core.errors import DumpError
 from dumptui.core.run.run import StepKey
-from dumptui.core.text import plural, visible
+from dumptui.core.text import clip, plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.requests import SampleChosen, SampleRowMoved
 from dumptui.tui.panes.rollout.reward_scatter import Picture
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from dumptui.core.query.text_search import Hit
 
 BEFORE_HIT = 60  # characters before a hit that are shown: with them, it is on the line at 80 columns
+
+ENTRY_CELLS = 16  # cells of the name of the entry that is the reward
 
 
 class SamplesSide(Vertical):
@@ -171,9 +173,6 @@ class SamplesSide(Vertical):
             text.append(f" · {len(self.order)} of {plural(len(self.samples), 'sample')}")
         else:
             text.append(f" · {count_line(row, self.loaded.groups)}")
-        entries = {str(entry) for row in self.samples if (entry := row.get("reward_entry")) is not None}
-        if entries:
-            text.append(f" · reward: {visible(', '.join(sorted(entries)))}")
         if asked.where:
             text.append(" · where ").append(visible(asked.where), "bold")
             text.append(f" can't be used: {visible(self._problem)}" if self._problem else "", "bold")
@@ -181,6 +180,9 @@ class SamplesSide(Vertical):
             text.append(f" · /{visible(asked.pattern)}/", "bold").append(f" in {self._found()}")
         if asked.sort:
             text.append(f" · {asked.sort_words()}")
+        entries = {str(entry) for row in self.samples if (entry := row.get("reward_entry")) is not None}
+        if entries:
+            text.append(f" · reward: {clip(visible(', '.join(sorted(entries))), ENTRY_CELLS)}")
         step = self.loaded.step
         if row["state"] != "ok" and step.files.shards and not step.alignment.orphans:
             text.append(f" · {plural(len(step.files.shards), 'train file')}")
