@@ -30,7 +30,10 @@ class WorstTokensList:
         from dumptui.tui.screens.worst_tokens import WorstTokensScreen
 
         if self._steps.loaded is not None:
-            self._app.push_screen(WorstTokensScreen(self._steps.loaded.key, self._find), self._go)
+            self._app.push_screen(WorstTokensScreen(self._steps.loaded.key, self._find, self._unscanned), self._go)
+
+    def _unscanned(self) -> int:
+        return len(self._steps.run.steps.keys() - self._rollout.rows.keys())
 
     def _find(self, of_run: bool, post: Callable[[WorstTokens], object]) -> None:
         loaded = self._steps.loaded

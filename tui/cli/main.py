@@ -51,6 +51,7 @@ PRINT_VIEWS = (
 )
 STREAM_NAMES = ("stdin", "stdout", "stderr")
 """In the order of their descriptors."""
+MOST_TOKENS = 1000  # the worst tokens that a survey of a step keeps: more could not be ranked
 ENDING_SECONDS = 1.0
 FRAMES_PER_SECOND = "120"
 """Paints a second at most: what a key changes in a second go, as the chart of a page, comes 8 ms later, not 17-33."""
@@ -252,7 +253,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--where", metavar="EXPR", help="only samples, or steps, that match, such as 'reward == 0 and truncated'"
     )
     parser.add_argument(
-        "--limit", type=positive, metavar="N", default=20, help="how many tokens (--print worst; default: 20)"
+        "--limit", type=token_count, metavar="N", default=20, help="how many tokens (--print worst; default: 20)"
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write cached summaries")
     form = parser.add_mutually_exclusive_group()
@@ -262,9 +263,9 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"not a number above 0: {text!r}")
+def token_count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= MOST_TOKENS:
+        raise argparse.ArgumentTypeError(f"not a number from 1 to {MOST_TOKENS}: {text!r}")
     return int(text)
 
 
