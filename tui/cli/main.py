@@ -330,6 +330,7 @@ def run_command(args: argparse.Namespace) -> int:
     from dumptui.core.store.cache import Cache, cache_folder
     from dumptui.core.store.summaries import Summaries
 
+    resources.spare_address_space()
     if not resources.can_have_bytes(NUMPY_BYTES):  # without, a library of numpy ends the process
         raise TooLittleMemory
     if args.print is None:
