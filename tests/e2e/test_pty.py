@@ -15,7 +15,8 @@ from pyte.screens import Char
 from rich.console import RenderableType
 from textual.screen import Screen
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.terminal.diff_painting import Rows, Shown
 from tests.support.screen import DEADLINE, ROOT, Terminal, foreign, press, strips, tab, until, until_shown

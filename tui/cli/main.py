@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from dumptui.core.run.run import Run, StepKey
+    from dumptui.core.files.step_files import StepKey
+    from dumptui.core.run.run import Run
     from dumptui.core.store.summaries import Summaries
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
@@ -284,7 +285,7 @@ def can_draw() -> bool:
 
 
 def step_key(args: argparse.Namespace) -> StepKey | None:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
 
     if args.eval is not None:
         return StepKey(args.eval, True)

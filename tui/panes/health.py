@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.overview import key_of, place_of
-from dumptui.core.run.run import StepKey
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane

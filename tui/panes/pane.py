@@ -11,7 +11,7 @@ from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
 from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
     from dumptui.tui.reading.messages import StepLoaded
     from dumptui.tui.session.sample_order import Arrangement
     from dumptui.tui.widgets.message import Answer

@@ -23,7 +23,7 @@ from dumptui.tui.widgets.table.layout import Column
 from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
 
 BEFORE_CELLS = 18
 """Cells of text before the token, at whose end it stands."""

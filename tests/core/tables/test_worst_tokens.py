@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.field_survey import MOST_WORST
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
