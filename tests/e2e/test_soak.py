@@ -147,7 +147,8 @@ def assert_shown(terminal: Terminal, steps: dict[str, tuple[str, str, bool]]) ->
     terminal.until(f"step {STEPS - 1}, {STEPS} of {STEPS}", "over train steps")
     end = time.monotonic() + DEADLINE
     while (shown := shown_steps(terminal)) != steps:
-        assert time.monotonic() < end, {name: (shown.get(name), row) for name, row in steps.items()}
+        differing = {name: (shown.get(name), row) for name, row in steps.items() if shown.get(name) != row}
+        assert time.monotonic() < end, (differing, terminal.text)
 
 
 def shown_steps(terminal: Terminal) -> dict[str, tuple[str, str, bool]]:
