@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 from dumptui.core.errors import DumpError
 from dumptui.core.process.resources import need_polars
 from dumptui.core.run.run import StepKey
+from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS
+from dumptui.core.tables.meanings import of_column
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.meanings import in_full
 from dumptui.tui.session.preferences import TABLE_COLUMNS
 from dumptui.tui.session.sample_order import Arrangement, StepArrangement
 from dumptui.tui.terminal.in_thread import in_thread
@@ -23,6 +26,7 @@ from dumptui.tui.widgets.dialogs.prompt import Ask
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
 
+DEFINITIONS = {"samples": SAMPLE_COLUMNS, "steps": STEP_COLUMNS}
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; leave empty to show all"
 STEP_FILTER_HINT = "such as mean_abs_lp_diff > 0.03 and not evaluation; leave empty to show all"
 PATTERN_HINT = "regular expression, searched in prompt, response and messages; start with (?i) to ignore case"
@@ -102,14 +106,19 @@ def choose_sort(table: str, shown: columns.Shown, sort: columns.Sort) -> ChooseM
     """Return the choice of a column of "samples" or "steps" to sort by."""
     title = f"sort the {table} by" + (" (space: add as secondary key)" if sort else "")
     choices = [described(field) for field in columns.chosen_fields(TABLE_COLUMNS[table], shown)]
-    return ChooseMore(title, choices, sort[0][0] if sort else None)
+    return ChooseMore(title, choices, sort[0][0] if sort else None, meanings_of(table))
 
 
 def pick_columns(table: str, shown: columns.Shown) -> Pick:
     """Return the choice of the columns of "samples" or "steps"; the first column is always shown."""
     fields = TABLE_COLUMNS[table]
     picked = [field.key for field in columns.chosen_fields(fields, shown)]
-    return Pick(f"columns of the {table}", [described(field) for field in fields[1:]], picked)
+    return Pick(f"columns of the {table}", [described(field) for field in fields[1:]], picked, meanings_of(table))
+
+
+def meanings_of(table: str) -> dict[str, str]:
+    """Return what the columns of "samples" or "steps" mean, by their names."""
+    return {column.name: in_full(of_column(column)) for column in DEFINITIONS[table]}
 
 
 def described(field: columns.Field) -> tuple[str, str]:

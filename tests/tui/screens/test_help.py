@@ -58,7 +58,7 @@ async def test_keys_in_the_text_are_bold(demo: Path) -> None:
 async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
     app = DumpTui(Run.open(demo), StepKey(1), (0, 0), "tokens")
     async with app.run_test(size=(120, 40)) as pilot:
-        await until_shown(pilot, "lp_diff = trainer - engine")
+        await until_shown(pilot, "Δ = trainer - engine")
         for key in ("q", "escape", "question_mark"):
             await press(pilot, "question_mark")
             await until_shown(pilot, "Tokens: help", "goes to the next worst token")

@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 
 from dumptui.core.health.overview import record_of
 from dumptui.core.run.run import StepKey
-from dumptui.core.tables.columns import alarm_words
+from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS, alarm_words
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
 from dumptui.tui.panes.requests import (
@@ -91,6 +91,7 @@ step. `!` means above the threshold: {alarm_words()}, which no statistic include
 While a run is followed, **F** goes to the newest step and then to each new one. In the steps table **end** does the
 same, and **G** goes to the oldest step.
 """
+    TABLES = {"steps": STEP_COLUMNS, "samples": SAMPLE_COLUMNS}
     BINDINGS = [
         Binding(
             "right_square_bracket",
