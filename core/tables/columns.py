@@ -685,6 +685,14 @@ SAMPLE_COLUMNS = (
 """In the order of the records."""
 
 
+ENTRY_PREFIX = "reward."
+"""Before the name of an entry of rewards that are dicts: the column of that entry, in steps that have it."""
+
+
+def entry_column(entry: str) -> str:
+    return ENTRY_PREFIX + entry
+
+
 def label_of(columns: Iterable[ColumnDefinition], name: str) -> str:
     return next(column.label for column in columns if column.name == name)
 

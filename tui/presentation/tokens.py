@@ -13,7 +13,6 @@ from dumptui.core.sample.view import SampleField, SampleView
 from dumptui.core.text import clip, sample_label, visible
 from dumptui.core.vocabulary import CONTINUATION_MARK
 from dumptui.tui.cell_formats.tables import number, ratio_number
-from dumptui.tui.presentation import columns
 
 GAP_TEXT = "  "
 LABEL_CELLS = max(len(field.label) for field in FIELDS)  # so that what the statistics are is aligned
@@ -36,7 +35,6 @@ def title(view: SampleView, place: str) -> Text:
     ]
     facts = [
         place,
-        f"reward {columns.reward_in_full(sample.shown_reward)}",
         "" if sample.status == "completed" else visible(sample.status),
         ", ".join(filter(None, counts)),
         f"prompt {sample.prompt_length}",

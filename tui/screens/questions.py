@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
 
 DEFINITIONS = {"samples": SAMPLE_COLUMNS, "steps": STEP_COLUMNS}
+DEFAULT_ENTRY = "default"
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; leave empty to show all"
 STEP_FILTER_HINT = "such as mean_abs_lp_diff > 0.03 and not evaluation; leave empty to show all"
 PATTERN_HINT = "regular expression, searched in prompt, response and messages; start with (?i) to ignore case"
@@ -51,8 +52,21 @@ def ask_filter(rows: Sequence[Record], asked: Arrangement, history: Sequence[str
         return f"{len(replace(asked, where=text).select(rows))} of {plural(len(rows), noun)}"
 
     labels = {name: label for label, name in asked.LABELS.items() if label != name}
-    names = {name: labels.get(name, "") for name in (rows[0] if rows else ())}
+    names = {name: labels.get(name, "") for name in most_used(rows[0] if rows else (), asked, history)}
     return Ask(f"show {noun}s where", check, value=asked.where, hint=hint, names=names, history=history)
+
+
+def most_used(names: Iterable[str], asked: Arrangement, history: Sequence[str]) -> list[str]:
+    """Return the names of columns by how many earlier filters use them, by name or label; then as on screen."""
+    labels = {name: label for label, name in asked.LABELS.items()}
+    places = {field.key: place for place, field in enumerate(asked.FIELDS) if field.default}
+
+    def is_used(name: str, text: str) -> bool:
+        words = {name, labels.get(name, name)}
+        return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
+
+    uses = {name: sum(is_used(name, text) for text in history) for name in names}
+    return sorted(uses, key=lambda name: (-uses[name], places.get(name, len(places))))
 
 
 def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str = PATTERN_HINT) -> Ask:
@@ -102,10 +116,10 @@ def read_step(text: str, evaluation: bool) -> StepKey:
 # Choices ---------------------------------------------------------------------------------------------------------
 
 
-def choose_sort(table: str, shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
-    """Return the choice of a column of "samples" or "steps" to sort by."""
+def choose_sort(table: str, shown: columns.Shown, sort: columns.Sort, more: Sequence[columns.Field] = ()) -> ChooseMore:
+    """Return the choice of a column of "samples" or "steps" to sort by; `more` are columns of this step alone."""
     title = f"sort the {table} by" + (" (space: add as secondary key)" if sort else "")
-    choices = [described(field) for field in columns.chosen_fields(TABLE_COLUMNS[table], shown)]
+    choices = [described(field) for field in (*columns.chosen_fields(TABLE_COLUMNS[table], shown), *more)]
     return ChooseMore(title, choices, sort[0][0] if sort else None, meanings_of(table))
 
 
@@ -132,5 +146,6 @@ def reward_names(samples: Sequence[Sample]) -> list[str]:
 
 
 def choose_reward_key(names: Sequence[str]) -> Choose:
-    """Return the choice of the reward entry; the answer is its position, since names may be any text."""
-    return Choose("use as reward", [(str(position), visible(name)) for position, name in enumerate(names)])
+    """Return the choice of the reward entry. The answer is DEFAULT_ENTRY or a position, since names may be any text."""
+    default = (DEFAULT_ENTRY, "default: the trainer's entry, else score, reward, acc or the first number")
+    return Choose("use as reward", [*((str(place), visible(name)) for place, name in enumerate(names)), default])

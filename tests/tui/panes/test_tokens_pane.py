@@ -139,8 +139,8 @@ async def test_two_statistics_have_an_axis_each(session: Session) -> None:
 async def test_a_statistic_that_is_not_there_says_why(session: Session) -> None:
     _, pilot = session
     await press(pilot, "m")
-    await choose(pilot, "teacher_log_probs  (not dumped: no file of the step has this column)")
-    await until_shown(pilot, "teacher_log_probs · not dumped: no file of the step has this column")
+    await choose(pilot, "teacher    (not dumped: no file of the step has this column)")
+    await until_shown(pilot, "teacher · not dumped: no file of the step has this column")
     await press(pilot, "n")  # the next sample shows what it has, and says what it lacks
     lacking = "no teacher: not dumped, no file of the step has this column · Δ ="
     await until_shown(pilot, "sample 71", lacking)
@@ -153,7 +153,7 @@ async def test_columns_that_nobody_knows_can_be_looked_at(tmp_path: Path) -> Non
     async with opened(tmp_path, 0) as (app, pilot):
         line = token_lines(app)
         assert "teacher -0.500" in line and "value +0.100" in line and "my_scores 0.500" in line
-        for name in ("my_scores", "teacher_log_probs", "values"):
+        for name in ("my_scores", "teacher", "value"):
             await press(pilot, "m")
             await choose(pilot, name)
             await until_shown(pilot, f"{name} · scale of the step", f"{name} against position")
@@ -186,8 +186,9 @@ async def test_the_line_of_a_token_tells_everything(tmp_path: Path) -> None:
         app.tokens.go_to(12)
         await until_shown(pilot, "#12 ")
         line = token_lines(app)
-        for part in ("id ", "Δ ", "ratio ", "trainer ", "engine ", "ref ", "H ", "adv ", "v8", "turn 2", "cp 1 of 2"):
-            assert f" {part}" in line
+        statistics = ("Δ ", "ratio ", "trainer ", "engine ", "ref ", "H ", "adv ")
+        for part in ("id ", *statistics, "v8", "turn 2", "cp rank 1 of 2"):
+            assert f" {part}" in line, line
         app.tokens.go_to(9)
         await until_shown(pilot, "loss_mask = 0  turn 1  cp ")
         assert "Δ" not in token_lines(app)
