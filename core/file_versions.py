@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.train_file import as_list, read_shard
-from dumptui.core.formats.sample import read_rollout
+from dumptui.core.files.step_files import StepFiles
+from dumptui.core.formats.format import readers_of
+from dumptui.core.formats.values import as_list
 from dumptui.core.formats.weight_versions import counters, read_calls
-from dumptui.core.run.run import StepFiles
 from dumptui.core.weight_counter import Versions
 
 
@@ -16,7 +16,7 @@ def train_versions(files: StepFiles) -> Versions | None:
     """By the first train file that can be read: the samples of a shard are as old as those of the others."""
     for rank, entry in files.shards:
         try:
-            shards = read_shard(entry.path, files.key.step, rank)
+            shards = readers_of(files).read_shards(entry.path, files.key.step, rank)
         except DumpError:  # Health reports it
             continue
         rows = (row for shard in shards for row in as_list(shard.columns.get("weight_versions")) or ())
@@ -28,7 +28,7 @@ def rollout_versions(files: StepFiles) -> Versions | None:
     if files.rollout is None:
         return None
     try:
-        samples = read_rollout(files.rollout.path, files.key.step, files.key.evaluation).samples
+        samples = readers_of(files).read_rollout(files.rollout.path, files.key.step, files.key.evaluation).samples
     except DumpError:
         return None
     return newest_of(sample.versions for sample in samples)

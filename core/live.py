@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump, unexpected
-from dumptui.core.formats.sample import OnRead
+from dumptui.core.files.listing import list_names
+from dumptui.core.files.step_files import Entry, StepKey
+from dumptui.core.ptfile.file import OnRead
 from dumptui.core.run.polling import Folders
-from dumptui.core.run.run import Entry, Run, StepKey, list_names
+from dumptui.core.run.run import Run
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
 from dumptui.core.telemetry.logs import signature

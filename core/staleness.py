@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.types import Record
 from dumptui.core.weight_counter import NOT_RECORDED, Versions, WeightCounter, versions_of
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from dumptui.core.ptfile.file import Placeholder, Tensor, read_all
 # A dumped array: a tensor still in its file, or numbers from the pickle itself.
 Dumped: TypeAlias = Tensor | Inline
 
+T = TypeVar("T")
+
 COMPLEX_DTYPES = frozenset(("complex64", "complex128"))
 _NO_GAPS: Ints = np.empty(0, np.int64)
 # Most values have one of these types and need no unwrapping; the lookup takes a tenth of the time of the checks.
 _PLAIN_TYPES = frozenset((bool, int, float, str, type(None)))
 A_TOKEN, BY_NAME = "values per token", "series by name"  # as reasons say it
+_FEW = 3  # values that are checked first, to skip a check of the whole column
 _MAX_EXACT_INT = 2**62  # also exact as a float
 _MAX_COUNTER_BITS = 64  # of an index or counter; Python refuses to write out a number of more than 4,300 digits
 _MAX_COMPARED_PARTS = 200_000  # of two values; beyond them the values count as different
@@ -275,3 +278,16 @@ def read_each(tensors: Sequence[Dumped | None]) -> list[Array | None]:
         return [None if tensor is None else next(arrays) for tensor in tensors]
     except DumpError:
         return [None] if len(tensors) == 1 else [read_each([tensor])[0] for tensor in tensors]
+
+
+def as_list(value: object) -> list[Any] | tuple[Any, ...] | None:
+    """Return a column as a sequence: arrays and flat tensors as lists of numbers; None if it is not a sequence."""
+    if isinstance(value, (Dumped, np.ndarray)):
+        array = value if isinstance(value, np.ndarray) else value.numpy() if len(value.shape) == 1 else None
+        return None if array is None else array.tolist()
+    return value if isinstance(value, (list, tuple)) else None
+
+
+def mostly(fits: Callable[[T], bool], values: Sequence[T]) -> bool:
+    """Whether more than half of the values fit, so that an odd one costs only itself; a first few without a fit: no."""
+    return any(map(fits, values[:_FEW])) and 2 * sum(map(fits, values)) > len(values)

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from dumptui.core.files.retry import CLOCK_SKEW_SECONDS, YOUNG_SECONDS
+from dumptui.core.files.step_files import StepFiles, StepKey
 from dumptui.core.health.finding import record_of
 from dumptui.core.health.kept_findings import KeptFindings
 from dumptui.core.health.run_health import (
@@ -23,7 +25,7 @@ from dumptui.core.health.run_health import (
     tokenizer_problems,
 )
 from dumptui.core.live import file_state
-from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepFiles, StepKey, tokenizer_of
+from dumptui.core.run.run import Run, tokenizer_of
 from dumptui.core.step.ranks import Ranks, missing_ranks
 from dumptui.core.types import Record
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any, Protocol
 
+from dumptui.core.files.step_files import Entry, StepFiles
 from dumptui.core.health.run_health import NOT_COMPLETED, StepRow
-from dumptui.core.run.run import Entry, StepFiles
 from dumptui.core.step.ranks import Ranks
 
 DOCUMENT = "health"

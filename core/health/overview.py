@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.tables.alarms import alarms, is_partial
 from dumptui.core.tables.columns import STEP_COLUMNS, ColumnDefinition, Severity
 from dumptui.core.text import plural, sample_label

@@ -9,10 +9,12 @@ from statistics import median
 from typing import TypeAlias
 
 from dumptui.core.errors import DumpError, NotHere, unexpected
+from dumptui.core.files.retry import is_young
+from dumptui.core.files.step_files import StepFiles, StepKey
 from dumptui.core.health.finding import Finding, record_of, size_of
 from dumptui.core.health.step_health import read
 from dumptui.core.process.isolated_reader import read_isolated
-from dumptui.core.run.run import Run, StepFiles, StepKey, is_young, tokenizer_of
+from dumptui.core.run.run import Run, tokenizer_of
 from dumptui.core.step.ranks import Ranks, changes, in_words, missing_ranks, ranks_of
 from dumptui.core.tables.steps import EARLIER_ATTEMPT
 from dumptui.core.telemetry.telemetry import Telemetry

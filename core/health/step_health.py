@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +15,13 @@ from dumptui.core.arrays import Ints
 from dumptui.core.errors import BeingWritten, DumpError, NotHere
 from dumptui.core.fields.registry import definition
 from dumptui.core.fields.token_field import TokenField
-from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
-from dumptui.core.formats.miles.trajectory_file import indices_in, lines_of
+from dumptui.core.files.retry import is_young
+from dumptui.core.files.step_files import StepFiles, StepKey
+from dumptui.core.formats.format import readers_of
 from dumptui.core.formats.sample import WEIGHTED_MASK, Sample
 from dumptui.core.formats.values import is_other_shape
 from dumptui.core.health.finding import Finding, Level
 from dumptui.core.health.odd_values import OddValues
-from dumptui.core.ptfile.snapshot import open_file
-from dumptui.core.run.run import StepFiles, StepKey, is_young
 from dumptui.core.step.copies import Contradiction, contradictions
 from dumptui.core.step.field_survey import parts
 from dumptui.core.step.load import load, read_shards
@@ -74,12 +72,13 @@ def _mirror(step: Step, seen: set[str]) -> Iterator[Finding]:
     mirror = step.files.mirror
     if mirror is None or step.rollout.path == mirror.path:
         return
+    readers = readers_of(step.files)
     try:
-        mirrored = list(mirror_index(mirror.path))
+        mirrored = list(readers.mirror_index(mirror.path))
         if mirrored != [(sample.index, sample.response_length, sample.total_length) for sample in step.samples]:
             yield Finding("error", "mirrors different samples than the rollout file", step.files.key, mirror.path)
             return
-        pairs = zip(step.samples, read_mirror(mirror.path), strict=True)
+        pairs = zip(step.samples, readers.read_mirror(mirror.path), strict=True)
         differing = sum(not _same_lists(sample, copy) for sample, copy in pairs)
     except DumpError as error:
         if isinstance(error, NotHere):
@@ -112,18 +111,11 @@ def _trajectory(files: StepFiles) -> Iterator[Finding]:
         return
     path = files.trajectory.path
     try:
-        with open_file(path) as file:
-            names_sample = any(indices_in(line) for _, line in lines_of(file))  # in the first line, nearly always
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - 1, 0))
-            torn = file.read(1) not in (b"\n", b"")
-    except OSError as error:
-        yield Finding("error", f"can't be read: {error.strerror or error}", files.key, path)
+        faults = readers_of(files).sidecar_faults(path)
+    except DumpError as error:
+        yield _unreadable(files.key, error)
         return
-    if torn:
-        yield Finding("warning", "last line truncated", files.key, path)
-    if size and not names_sample:
-        yield Finding("warning", "none of its lines names a sample: no conversation is read from it", files.key, path)
+    yield from (Finding("warning", fault, files.key, path) for fault in faults)
 
 
 def _contents(step: Step) -> Iterator[Finding]:

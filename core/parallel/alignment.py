@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dumptui.core.arrays import Bools, Ints
-from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.shard import Shard
 from dumptui.core.parallel.layout_inference import infer_layout
 from dumptui.core.parallel.raw_rewards import raw_rewards
 from dumptui.core.parallel.row_evidence import Evidence, RowVerdict

@@ -11,7 +11,7 @@ import numpy as np
 from dumptui.core.arrays import Array, Bools, Ints
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.token_field import State, TokenField, blank, empty
-from dumptui.core.formats.miles.train_file import ODD_WIDTH, Shard
+from dumptui.core.formats.shard import ODD_WIDTH, Shard
 from dumptui.core.formats.values import Dumped, other_shape
 from dumptui.core.parallel.alignment import Alignment, GroupRows, Selection
 from dumptui.core.parallel.context_parallel import put

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dumptui.core.arrays import Ints
-from dumptui.core.formats.miles.train_file import PER_TOKEN, Shard
+from dumptui.core.fields.registry import train_columns
+from dumptui.core.formats.shard import Shard
 from dumptui.core.formats.values import read_each
 from dumptui.core.parallel.row_evidence import Evidence
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
@@ -76,7 +77,7 @@ class Search:
         self.evidence = evidence
         names = {name for group in groups for shard in group.shards for name in shard.per_token}
         # Columns that are known to be sliced; their widths show the layout.
-        self.columns = [name for name in PER_TOKEN if name in names] or sorted(names)
+        self.columns = [name for name in train_columns() if name in names] or sorted(names)
         self.candidates = list(assignments([shard.rank for group in groups for shard in group.shards]))
         self._fits_by_slice: dict[tuple[int, str, int, int, str], bool] = {}
         self._widths_by_column: dict[tuple[int, str], tuple[Ints, Ints]] = {}

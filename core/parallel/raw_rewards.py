@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dumptui.core.formats.miles.train_file import as_list
 from dumptui.core.formats.sample import Sample
-from dumptui.core.formats.values import as_float
+from dumptui.core.formats.values import as_float, as_list
 from dumptui.core.parallel.shard_group import ShardGroup
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dumptui.core.arrays import Array, Bools
-from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.shard import Shard
 from dumptui.core.formats.values import Dumped, read_each
 from dumptui.core.parallel.context_parallel import Spans
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup

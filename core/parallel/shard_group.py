@@ -10,7 +10,7 @@ import numpy as np
 
 from dumptui.core.arrays import Ints
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.formats.shard import Shard
 from dumptui.core.parallel.context_parallel import Spans, spans
 from dumptui.core.parallel.token_alignment import TokenAlignment
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import resource
 import sys
 import threading
 
 from dumptui.core.errors import NotHere
 
+M_ARENA_MAX = -8
+"""From glibc's malloc.h."""
 POLARS_THREADS = min(4, os.cpu_count() or 1)
 """Polars starts a thread per core by default; a login node has 128."""
 OTHER_THREADS = 12  # other threads of polars: 10 were counted, for allocation, clean-up, input and output
@@ -16,6 +19,21 @@ WORTH_ASKING = 256 << 20
 """Bytes from which dumptui asks how much memory is left, which takes 0.1 ms."""
 ADDRESS_SPACE = 1 << 30
 """Bytes that polars reserves: 0.9 GB with 2 threads, of which it touches 50 MB."""
+
+
+def spare_address_space() -> None:
+    """Let all threads allocate in one place where address space is limited (ulimit -v).
+
+    glibc reserves 64 MiB and more for each thread: 1,130 MiB for the screen, 180 MiB of them with a single arena.
+    """
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return
+    import ctypes
+
+    os.environ.setdefault("MALLOC_ARENA_MAX", "1")  # for the workers
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if mallopt is not None:
+        mallopt(M_ARENA_MAX, 1)
 
 
 def cap_polars() -> None:

@@ -11,11 +11,14 @@ from functools import partial
 from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.trajectory_file import Sidecar, choose
-from dumptui.core.formats.sample import OnRead, Sample, read_rollout
+from dumptui.core.files.retry import read_file
+from dumptui.core.files.step_files import StepFiles
+from dumptui.core.formats.format import readers_of
+from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.sidecar import choose
 from dumptui.core.process.resources import need_polars
+from dumptui.core.ptfile.file import OnRead
 from dumptui.core.query.filter_lexer import encodable
-from dumptui.core.run.run import StepFiles, read_file
 
 CONTEXT_BYTES = 300  # bytes of text kept on each side of a hit
 MAX_NESTING = 20  # levels of nesting that are searched for texts
@@ -65,7 +68,7 @@ def read_passages(files: StepFiles, on_read: OnRead | None = None) -> list[list[
     if files.rollout is None:
         raise DumpError(str(files.key), "has no rollout file")
     key = files.key
-    read = partial(read_rollout, step=key.step, evaluation=key.evaluation, on_read=on_read)
+    read = partial(readers_of(files).read_rollout, step=key.step, evaluation=key.evaluation, on_read=on_read)
     return passages_of(files, read_file(files.rollout.path, read).samples)
 
 
@@ -84,7 +87,7 @@ def read_recorded(files: StepFiles, samples: Sequence[Sample]) -> list[object]:
     for sample in samples:
         siblings.setdefault(sample.index, []).append(sample)
     try:
-        sidecar = Sidecar.scan(files.trajectory.path)
+        sidecar = readers_of(files).open_sidecar(files.trajectory.path)
         rows = {index: sidecar.rows(index) for index in siblings}
     except DumpError:  # Health reports it; the rollout file repeats most of the text
         return [None] * len(samples)

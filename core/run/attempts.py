@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from dumptui.core.run.run import StepFiles, StepKey
+from dumptui.core.files.step_files import CLOCK_TOLERANCE_SECONDS, StepFiles, StepKey
 
-# A train step takes longer than this many seconds, and the clocks of two nodes differ by less.
-CLOCK_TOLERANCE_SECONDS = 10.0
-
-Dated: TypeAlias = "tuple[float, StepKey]"
+Dated: TypeAlias = tuple[float, StepKey]
 
 
 def earlier_steps(steps: Mapping[StepKey, StepFiles]) -> frozenset[StepKey]:

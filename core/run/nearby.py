@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.formats.format import is_run
+from dumptui.core.run.run import Run
 from dumptui.core.text import listed
 
-RUN_FOLDERS = frozenset(("rollout_data", "train_data"))
-"""A folder with one of these sub-folders is a run."""
 MAX_LEVELS_UP = 3  # folders from a path up to its run: RUN/dashboard/phases/HOUR.jsonl
 MAX_LEVELS_DOWN = 2  # folders from a path down to the runs in it
 MOST_FOLDERS = 200  # folders that are listed at most: a file server takes a millisecond for each
@@ -42,7 +42,7 @@ def _within(path: Path) -> str | None:
             return (
                 f"to open {key}: dumptui {shlex.quote(str(folder))} --{'eval' if key.evaluation else 'step'} {key.step}"
             )
-        if not RUN_FOLDERS.isdisjoint(_names(folder)):
+        if is_run(_names(folder)):
             return f"to open its run: dumptui {shlex.quote(str(folder))}"
     return None
 
@@ -56,7 +56,7 @@ def _inside(path: Path) -> str | None:
     """Return which runs are in a folder; None without any."""
     for depth in range(1, MAX_LEVELS_DOWN + 1):
         folders = islice(_folders(path, depth), MOST_FOLDERS)
-        runs = [folder for folder in folders if not RUN_FOLDERS.isdisjoint(_names(folder))]
+        runs = [folder for folder in folders if is_run(_names(folder))]
         if len(runs) == 1:
             return f"it contains a run: dumptui {shlex.quote(str(runs[0]))}"
         if runs:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run.run import Entry, entry_of, past_stale
+from dumptui.core.files.listing import entry_of, past_stale
+from dumptui.core.files.step_files import Entry
 
 RECENT_FILES = 128  # the files that changed last, checked at each poll, 4 µs each
 FILES_PER_POLL = 128  # files that are checked in turn at each poll

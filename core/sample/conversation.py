@@ -11,9 +11,10 @@ import numpy as np
 
 from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.format import readers_of
 from dumptui.core.formats.media import named
-from dumptui.core.formats.miles.trajectory_file import Row, Sidecar, choose
 from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.sidecar import Row, Sidecar, choose
 from dumptui.core.formats.values import as_mapping, as_text, type_name
 from dumptui.core.sample.messages import UNCLOSED_NOTE, Part, as_recorded, identity, parts_of
 from dumptui.core.sample.reconstruction import Said, as_messages, split_sample
@@ -134,7 +135,7 @@ def open_sidecar(step: Step) -> Sidecar | DumpError | None:
     if step.files.trajectory is None:
         return None
     try:
-        return Sidecar.scan(step.files.trajectory.path)
+        return readers_of(step.files).open_sidecar(step.files.trajectory.path)
     except DumpError as error:
         return error
 
@@ -142,7 +143,9 @@ def open_sidecar(step: Step) -> Sidecar | DumpError | None:
 def is_recorded(step: Step, sample: Sample) -> bool:
     """Whether the trajectory sidecar has the conversation, so that nothing else of the sample is needed."""
     sidecar = open_sidecar(step)
-    return isinstance(sidecar, Sidecar) and recorded_messages(step, sample, sidecar)[0] is not None
+    if sidecar is None or isinstance(sidecar, DumpError):
+        return False
+    return recorded_messages(step, sample, sidecar)[0] is not None
 
 
 # Where the messages are -----------------------------------------------------------------------------------------
@@ -181,7 +184,7 @@ def why_missing(sidecar: Sidecar, sample: Sample, row: Row | None) -> str:
 
 def is_cut(sidecar: Sidecar, lines: Sequence[int]) -> bool:
     """Whether the first of some lines is the truncated last line of the file."""
-    return sidecar.cut and lines[0] == max(place.line for places in sidecar.places.values() for place in places)
+    return sidecar.cut and lines[0] == sidecar.last_line
 
 
 def not_a_list(what: str, value: object) -> str:

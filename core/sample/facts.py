@@ -10,8 +10,8 @@ import numpy as np
 
 from dumptui.core.errors import DumpError
 from dumptui.core.formats.media import named
-from dumptui.core.formats.miles.train_file import Shard
 from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.shard import Shard
 from dumptui.core.formats.values import Dumped, plain, preview
 from dumptui.core.parallel.alignment import Row
 from dumptui.core.sample.conversation import open_sidecar, recorded_row

@@ -10,8 +10,8 @@ import numpy as np
 from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.registry import shown_name
-from dumptui.core.formats.miles.train_file import Shard, as_list
-from dumptui.core.formats.values import Dumped, alike
+from dumptui.core.formats.shard import Shard
+from dumptui.core.formats.values import Dumped, alike, as_list
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN, ShardGroup
 from dumptui.core.ptfile.file import Tensor
 from dumptui.core.step.step import Step

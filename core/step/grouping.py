@@ -7,9 +7,8 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.train_file import as_list
 from dumptui.core.formats.sample import Sample, datasets
-from dumptui.core.formats.values import alike, as_int, as_mapping, as_text
+from dumptui.core.formats.values import alike, as_int, as_list, as_mapping, as_text
 
 if TYPE_CHECKING:
     from dumptui.core.step.step import Step

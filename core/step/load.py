@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.train_file import Shard, read_shard
-from dumptui.core.formats.sample import OnRead, Rollout
+from dumptui.core.files.retry import read_file
+from dumptui.core.files.step_files import StepFiles
+from dumptui.core.formats.format import readers_of
+from dumptui.core.formats.sample import Rollout
+from dumptui.core.formats.shard import Shard
 from dumptui.core.parallel.alignment import align_rows
+from dumptui.core.ptfile.file import OnRead
 from dumptui.core.ptfile.tensor import SHARED_VALUES
-from dumptui.core.run.run import StepFiles, read_file
 from dumptui.core.step.rollout_source import read_rollout_of
 from dumptui.core.step.sample_fields import sample_fields
 from dumptui.core.step.step import Step
@@ -45,9 +48,10 @@ def read_shards(files: StepFiles, on_read: OnRead | None) -> tuple[list[Shard], 
     shards: list[Shard] = []
     broken: list[DumpError] = []
     shared_left = SHARED_VALUES
+    read = readers_of(files).read_shards
     for rank, entry in files.shards:
         try:
-            found = read_file(entry.path, partial(read_shard, step=files.key.step, rank=rank, on_read=on_read))
+            found = read_file(entry.path, partial(read, step=files.key.step, rank=rank, on_read=on_read))
             excess = max((shard.claimed - shard.size for shard in found), default=0)
             if excess > shared_left:
                 raise DumpError(entry.path, TOO_MANY_VALUES)

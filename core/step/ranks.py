@@ -8,9 +8,10 @@ from itertools import groupby, pairwise
 from typing import TypeAlias
 
 from dumptui.core.fields.registry import FIELDS
-from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.files.step_files import StepFiles, StepKey
+from dumptui.core.formats.shard import Shard
 from dumptui.core.parallel.shard_group import ShardGroup
-from dumptui.core.run.run import Run, StepFiles, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.step import Step
 
 Ranks: TypeAlias = frozenset[int]

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from dumptui.core.errors import BeingWritten, DumpError, NotHere, rebuilt
-from dumptui.core.formats.miles.parquet_mirror import read_mirror
-from dumptui.core.formats.miles.train_file import Shard
-from dumptui.core.formats.sample import OnRead, Rollout, Sample, bounded, read_rollout, read_samples
+from dumptui.core.files.retry import read_file
+from dumptui.core.files.step_files import StepFiles
+from dumptui.core.formats.format import readers_of
+from dumptui.core.formats.sample import Rollout, Sample
+from dumptui.core.formats.shard import Shard
 from dumptui.core.parallel.shard_group import group_shards
-from dumptui.core.run.run import StepFiles, read_file
+from dumptui.core.ptfile.file import OnRead
 
 
 def read_rollout_of(
@@ -31,7 +32,7 @@ def read_rollout_of(
             return rollout_of_rows(files, shards), problem
     else:
         try:
-            read = partial(read_rollout, step=key.step, evaluation=key.evaluation, on_read=on_read)
+            read = partial(readers_of(files).read_rollout, step=key.step, evaluation=key.evaluation, on_read=on_read)
             return read_file(files.rollout.path, read), None
         except BeingWritten:
             raise
@@ -47,7 +48,7 @@ def rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Rol
     what = "missing" if missing else "unreadable"
     note = f"the rollout file is {what}: read from its parquet mirror, without rewards, status and text"
     try:
-        samples = read_mirror(mirror)
+        samples = readers_of(files).read_mirror(mirror)
     except DumpError as error:
         raise without_mirror(files, mirror, problem, error) from error
     return noted_rollout(files, mirror, samples, note)
@@ -63,11 +64,9 @@ def without_mirror(files: StepFiles, mirror: Path, problem: DumpError, error: Du
 
 
 def rollout_of_rows(files: StepFiles, shards: Sequence[Shard]) -> Rollout:
-    """Return the rows as samples in the order of sample_index, as the trainer numbers them in the file's order."""
-    rows = [row_fields(group.first, row) for group in group_shards(shards) for row in range(group.first.rows)]
-    rows.sort(key=lambda row: (row["index"] is None, row["index"] or 0))
     note = "no rollout file: read from the train files, without rewards, status and text"
-    samples = list(read_samples(bounded(rows, shards[0].path, files.train_bytes)))
+    first_of_groups = [group.first for group in group_shards(shards)]
+    samples = readers_of(files).samples_of_rows(first_of_groups, files.train_bytes)
     shared = {sample.index for sample in samples if sample.occurrence}
     ordered = [unordered(sample) if sample.index in shared else sample for sample in samples]
     return noted_rollout(files, shards[0].path, ordered, note)
@@ -77,15 +76,6 @@ def unordered(sample: Sample) -> Sample:
     """Return the sample with a note that its order among those of its index is not known."""
     note = "several samples have this index; only the rollout file shows which one this is"
     return replace(sample, notes=(*sample.notes, note))
-
-
-def row_fields(shard: Shard, row: int) -> dict[str, Any]:
-    return {
-        "index": shard.indices[row],
-        "response_length": int(shard.responses[row]),
-        "tokens": shard.tensor("tokens", row),
-        "weight_versions": shard.value("weight_versions", row),
-    }
 
 
 def noted_rollout(files: StepFiles, path: Path, samples: Iterable[Sample], note: str) -> Rollout:

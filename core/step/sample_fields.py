@@ -9,9 +9,8 @@ import numpy as np
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.registry import definition
 from dumptui.core.fields.token_field import TokenField
-from dumptui.core.formats.miles.train_file import mostly
 from dumptui.core.formats.sample import Sample
-from dumptui.core.formats.values import Dumped, Numbers, floats, other_shape
+from dumptui.core.formats.values import Dumped, Numbers, floats, mostly, other_shape
 
 
 def sample_fields(samples: Sequence[Sample]) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.formats.shard import Shard
 from dumptui.core.formats.values import as_int
 from dumptui.core.parallel.shard_group import ShardGroup
 from dumptui.core.step.step import Step

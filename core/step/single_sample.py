@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
-from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.files.step_files import StepFiles
+from dumptui.core.formats.format import readers_of
 from dumptui.core.formats.sample import Rollout, Sample
+from dumptui.core.formats.shard import Shard
 from dumptui.core.parallel.shard_group import group_shards
 from dumptui.core.parallel.slicing import SlicingRule, find_slicing_rule
 from dumptui.core.process.forked_call import start_forked
-from dumptui.core.run.run import StepFiles
 from dumptui.core.step.load import join, read_shards
 from dumptui.core.step.log_probs import confirmed
 from dumptui.core.step.step import Step
@@ -59,10 +59,10 @@ def load_single(files: StepFiles, index: int) -> Step | None:
 def read_sample_of(files: StepFiles, index: int) -> Sample | None:
     """Return the sample as the mirror holds it; None if it can't be read, or the index repeats."""
     assert files.mirror is not None
-    path = files.mirror.path
+    path, readers = files.mirror.path, readers_of(files)
     try:
-        rows = [row for row, entry in enumerate(mirror_index(path)) if entry.sample_index == index]
-        return replace(read_mirror(path, rows)[0], position=0, notes=(MIRROR_NOTE,)) if len(rows) == 1 else None
+        rows = [row for row, entry in enumerate(readers.mirror_index(path)) if entry.sample_index == index]
+        return replace(readers.read_mirror(path, rows)[0], position=0, notes=(MIRROR_NOTE,)) if len(rows) == 1 else None
     except DumpError:
         return None
 

@@ -12,13 +12,13 @@ from dumptui.core.errors import DumpError
 from dumptui.core.fields.registry import definition as field_definition
 from dumptui.core.fields.registry import shown_name, train_column, with_derived
 from dumptui.core.fields.token_field import TokenField, derive
-from dumptui.core.formats.miles.train_file import Shard
+from dumptui.core.files.step_files import StepFiles
 from dumptui.core.formats.sample import Rollout, Sample
+from dumptui.core.formats.shard import Shard
 from dumptui.core.parallel.alignment import Alignment, Selection
 from dumptui.core.parallel.assembly import train_field
 from dumptui.core.parallel.loss_masks import loss_masks
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN
-from dumptui.core.run.run import StepFiles
 from dumptui.core.step.log_probs import difference, engine_log_probs
 from dumptui.core.step.sample_fields import fill_from_extra
 

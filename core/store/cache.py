@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from dumptui.core.files.step_files import Entry
 from dumptui.core.ptfile.snapshot import read_bounded
-from dumptui.core.run.run import Entry
 from dumptui.core.store.code_stamp import code_stamp
 from dumptui.core.store.xdg import inside, own_folder, replace_file, xdg_folder
 

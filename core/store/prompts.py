@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dumptui.core.formats.sample import OnRead
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.ptfile.file import OnRead
+from dumptui.core.run.run import Run
 from dumptui.core.store.cache import Cache, fingerprint
 from dumptui.core.tables.prompts import ENTRY, MAX_TEXTS, StepPrompts, summarise_prompts
 

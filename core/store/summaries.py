@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dumptui.core.run.run import Run, StepFiles, StepKey
+from dumptui.core.files.step_files import StepFiles, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.staleness import Staleness
 from dumptui.core.store.cache import Cache, fingerprint
 

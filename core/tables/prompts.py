@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean
-from dumptui.core.formats.sample import OnRead, Sample
+from dumptui.core.files.step_files import StepFiles, StepKey
+from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text
-from dumptui.core.run.run import StepFiles, StepKey
+from dumptui.core.ptfile.file import OnRead
 from dumptui.core.sample.messages import as_recorded
 from dumptui.core.step.grouping import adapter_name
 from dumptui.core.step.load import load

@@ -12,7 +12,8 @@ from dumptui.core.arrays import Ints
 from dumptui.core.fields.registry import definition
 from dumptui.core.fields.statistics import STATISTICS, Masked, count_true
 from dumptui.core.fields.token_field import State, TokenField, derive_for_statistics
-from dumptui.core.formats.sample import Sample, datasets, default_entry, numeric_entries, reward_value
+from dumptui.core.formats.rewards import default_entry, numeric_entries, reward_value
+from dumptui.core.formats.sample import Sample, datasets
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
 from dumptui.core.sample.tool_calls import tool_calls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run.run import StepFiles
+from dumptui.core.files.step_files import StepFiles
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
 from dumptui.core.tables import steps

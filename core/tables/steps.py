@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.statistics import finite, mean, std
+from dumptui.core.files.step_files import Entry, StepFiles
 from dumptui.core.formats.values import as_float
 from dumptui.core.parallel.assembly import ORDER_CONTRADICTED
 from dumptui.core.parallel.shard_group import ShardGroup
-from dumptui.core.run.run import Entry, StepFiles
 from dumptui.core.step.schedule import Schedule, schedule_of
 from dumptui.core.step.step import Step
 from dumptui.core.tables.columns import STEP_COLUMNS, ColumnDefinition, ReductionName, in_order, names_of

@@ -11,10 +11,11 @@ from dumptui.core.arrays import Array, Bools
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.registry import field_names
 from dumptui.core.fields.token_field import TokenField, shown
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.formats.sample import Sample
 from dumptui.core.formats.values import as_text, preview
 from dumptui.core.parallel.shard_group import ENGINE_COLUMN
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.copies import contradictions, in_words
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dumptui.core.errors import DumpError
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.formats.sample import Sample
-from dumptui.core.run.run import StepKey
 from dumptui.core.step.field_survey import survey
 from dumptui.core.step.step import Step
 from dumptui.core.types import Record

@@ -22,8 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.process import gc_tuning
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from tests.benchmarks.bench_live import idle, landing
 from tests.support.screen import Terminal, press, until

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.live import PATIENCE_SECONDS, Follow
-from dumptui.core.run.run import StepKey
 from dumptui.core.telemetry.jsonl_tail import Tail
 from tests.support.writer import Layout, sample, write_step
 

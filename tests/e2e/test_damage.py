@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
-from dumptui.core.run.run import Run, StepFiles, StepKey
+from dumptui.core.files.step_files import StepFiles, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
 from dumptui.core.tables import steps, tokens

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.tui.cli.main import main
 from tests.support.screen import text, until
 from tests.support.session import opened

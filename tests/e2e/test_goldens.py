@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes import TABS
 from dumptui.tui.panes.health import HealthPane

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.text import cell_width, visible
 from dumptui.tui.app.app import DumpTui
 from tests.support.everywhere import WAY, everywhere

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +15,8 @@ from pyte.screens import Char
 from rich.console import RenderableType
 from textual.screen import Screen
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.terminal.diff_painting import Rows, Shown
 from tests.support.screen import DEADLINE, ROOT, Terminal, foreign, press, strips, tab, until, until_shown
@@ -92,8 +92,8 @@ if child:
 
 def test_ctrl_z_stops_and_the_shell_continues_it(demo: Path) -> None:
     with Terminal(demo, code=SHELL) as terminal:
-        terminal.until("step 3, 4 of 4", "? Keys")
-        terminal.settle()
+        terminal.until("< step 3 ·", "what is wrong", "reward against length", "? Keys")
+        terminal.settle(1.0)
         shown = terminal.text
         terminal.press("ctrl+z")
         terminal.until("stopped $ ")
@@ -223,7 +223,7 @@ def test_a_terminal_that_takes_nothing_keeps_nobody_waiting(demo: Path, ends: bo
             assert terminal.process.wait(timeout=5) == 143
         else:
             terminal.press("<", "6")
-            time.sleep(1)
+            terminal.wait_idle()
             assert terminal.settle() < 5 * FULL_SCREEN
             terminal.until("step 1 ·", "best first")
             shown = terminal.text

@@ -110,6 +110,17 @@ def test_a_screen_that_can_not_be_had_is_one_sentence(run: Path) -> None:
         assert terminal.process.wait() == 2
 
 
+def test_threads_share_what_address_space_there_is(run: Path) -> None:
+    """Each of them reserved 64 MiB: which part of the screen got nothing was left to chance."""
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({1000 * MIB}, {1000 * MIB}))"
+    with Terminal(run, "--no-cache", code=code) as terminal:
+        terminal.until("? Keys", "step 25, 26 of 26", "reward against length")
+        terminal.settle()
+        status = Path(f"/proc/{terminal.process.pid}/status").read_text()
+        reserved = next(line for line in status.splitlines() if line.startswith("VmSize:"))
+        assert int(reserved.split()[1]) < 500 << 10
+
+
 def test_a_filter_that_can_not_be_had_says_so_and_the_screen_goes_on(run: Path) -> None:
     """It froze for good: polars waits for threads that it does not get."""
     code = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({1000 * MIB}, {1000 * MIB}))"

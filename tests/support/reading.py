@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from dumptui.core.fields.registry import train_column
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.parallel.slicing import AMBIGUOUS_COLUMNS
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
 from dumptui.core.tables import steps, tokens

@@ -229,6 +229,19 @@ class Terminal:
             pass
         return self.process.returncode
 
+    def wait_idle(self) -> None:
+        """Wait until the program has computed nothing for half a second; nothing is read from it meanwhile."""
+        end = time.monotonic() + DEADLINE
+        used = -1
+        while used != (used := self._processor_ticks()):
+            assert time.monotonic() < end, "it never rests"
+            time.sleep(0.5)
+
+    def _processor_ticks(self) -> int:
+        """The user and system time of the program, in hundredths of a second."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
     def is_stopped(self) -> bool:
         state = subprocess.run(["ps", "-o", "stat=", "-p", str(self.process.pid)], capture_output=True, text=True)
         return state.stdout.startswith("T")

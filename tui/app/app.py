@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.screen import Screen
 
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.process.workers import Workers
-    from dumptui.core.run.run import Run, StepKey
+    from dumptui.core.run.run import Run
     from dumptui.tui.reading.messages import StepLoaded
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dumptui.tui.presentation.facts import Facts
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
     from dumptui.tui.app.steps import Steps
     from dumptui.tui.panes.rollout.pane import RolloutPane
     from dumptui.tui.reading.reader import Reader

@@ -14,8 +14,8 @@ from dumptui.core.telemetry.logs import MAX_TIME
 from dumptui.core.text import plural, visible
 
 if TYPE_CHECKING:
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.live import PollResult
-    from dumptui.core.run.run import StepKey
     from dumptui.core.types import Record
     from dumptui.tui.reading.messages import RunPolled
 

@@ -10,7 +10,7 @@ from dumptui.tui.panes.pane import Pane
 from dumptui.tui.reading.messages import HealthRows
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.types import Record
     from dumptui.tui.app.pane_switcher import PaneSwitcher
     from dumptui.tui.panes.rollout.pane import RolloutPane

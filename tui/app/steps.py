@@ -23,7 +23,8 @@ from dumptui.tui.reading.messages import (
 )
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import Run, StepKey
+    from dumptui.core.files.step_files import StepKey
+    from dumptui.core.run.run import Run
     from dumptui.core.types import Record
     from dumptui.tui.panes.rollout.pane import RolloutPane
     from dumptui.tui.reading.reader import Reader

@@ -12,7 +12,8 @@ from textual.containers import Middle
 from textual.widgets import Static
 
 from dumptui.core.errors import DumpError, NothingYet
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.text import visible
 from dumptui.tui.app.follow import POLL_SECONDS
 from dumptui.tui.terminal.terminal_app import TerminalApp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.types import Record
 from dumptui.tui.session.location import Location
 
@@ -30,7 +30,10 @@ class WorstTokensList:
         from dumptui.tui.screens.worst_tokens import WorstTokensScreen
 
         if self._steps.loaded is not None:
-            self._app.push_screen(WorstTokensScreen(self._steps.loaded.key, self._find), self._go)
+            self._app.push_screen(WorstTokensScreen(self._steps.loaded.key, self._find, self._unscanned), self._go)
+
+    def _unscanned(self) -> int:
+        return len(self._steps.run.steps.keys() - self._rollout.rows.keys())
 
     def _find(self, of_run: bool, post: Callable[[WorstTokens], object]) -> None:
         loaded = self._steps.loaded

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, NoReturn
 
 from dumptui.core.errors import DumpError
+from dumptui.core.files.step_files import Entry, StepFiles, StepKey
 from dumptui.core.live import Follow, PollResult
-from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.tables import steps
 from dumptui.core.tables.columns import STEP_COLUMNS, TEXT
 from dumptui.core.text import visible

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from dumptui.core.run.run import Run, StepKey
+    from dumptui.core.files.step_files import StepKey
+    from dumptui.core.run.run import Run
     from dumptui.core.store.summaries import Summaries
 
 # What reads a run is imported where it is used: numpy alone would take most of the time of --version and --help.
@@ -51,6 +52,7 @@ PRINT_VIEWS = (
 )
 STREAM_NAMES = ("stdin", "stdout", "stderr")
 """In the order of their descriptors."""
+MOST_TOKENS = 1000  # the worst tokens that a survey of a step keeps: more could not be ranked
 ENDING_SECONDS = 1.0
 FRAMES_PER_SECOND = "120"
 """Paints a second at most: what a key changes in a second go, as the chart of a page, comes 8 ms later, not 17-33."""
@@ -252,7 +254,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--where", metavar="EXPR", help="only samples, or steps, that match, such as 'reward == 0 and truncated'"
     )
     parser.add_argument(
-        "--limit", type=positive, metavar="N", default=20, help="how many tokens (--print worst; default: 20)"
+        "--limit", type=token_count, metavar="N", default=20, help="how many tokens (--print worst; default: 20)"
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write cached summaries")
     form = parser.add_mutually_exclusive_group()
@@ -262,9 +264,9 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"not a number above 0: {text!r}")
+def token_count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= MOST_TOKENS:
+        raise argparse.ArgumentTypeError(f"not a number from 1 to {MOST_TOKENS}: {text!r}")
     return int(text)
 
 
@@ -283,7 +285,7 @@ def can_draw() -> bool:
 
 
 def step_key(args: argparse.Namespace) -> StepKey | None:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
 
     if args.eval is not None:
         return StepKey(args.eval, True)
@@ -329,6 +331,7 @@ def run_command(args: argparse.Namespace) -> int:
     from dumptui.core.store.cache import Cache, cache_folder
     from dumptui.core.store.summaries import Summaries
 
+    resources.spare_address_space()
     if not resources.can_have_bytes(NUMPY_BYTES):  # without, a library of numpy ends the process
         raise TooLittleMemory
     if args.print is None:

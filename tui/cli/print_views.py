@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from dumptui.core.errors import DumpError
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
 from dumptui.core.fields.registry import FIELDS
-from dumptui.core.formats.miles.train_file import as_list
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.formats.sample import Sample
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.formats.values import as_list
+from dumptui.core.run.run import Run
 from dumptui.core.step.single_sample import load_single
 from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import WORTH_WORKERS, Summaries

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.text import visible
 from dumptui.tui.app.waiting import look, subject
 from dumptui.tui.cli.follow_steps import wait

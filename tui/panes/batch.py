@@ -13,7 +13,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 
 from dumptui.core.fields.registry import field_label
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.step.distribution import Distribution
 from dumptui.core.tables import steps
 from dumptui.core.tables.columns import SAMPLE_COLUMNS

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.tables.columns import SAMPLE_COLUMNS
 from dumptui.core.tables.group_members import Group
 from dumptui.core.tables.view_columns import GROUP_COLUMNS

@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.overview import key_of, place_of
-from dumptui.core.run.run import StepKey
 from dumptui.core.tables.view_columns import FINDING_COLUMNS
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record

@@ -14,7 +14,7 @@ from dumptui.tui.widgets.table.table import Table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.tables.columns import ColumnDefinition
     from dumptui.core.tables.meanings import Meaning
     from dumptui.tui.reading.messages import StepLoaded

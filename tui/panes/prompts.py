@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.tables.view_columns import PROMPT_COLUMNS
 from dumptui.core.text import plural
 from dumptui.core.types import Record

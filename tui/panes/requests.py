@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dumptui.tui.widgets.message import FrozenMessage
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.types import Record
     from dumptui.tui.reading.reader import Reader
     from dumptui.tui.session.location import Location

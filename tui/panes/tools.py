@@ -8,7 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.tables.view_columns import TIMELINE_COLUMNS, TOOL_COLUMNS
 from dumptui.core.text import visible
 from dumptui.core.types import Record

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dumptui.core.errors import DumpError
+from dumptui.core.files.step_files import Entry, StepKey
 from dumptui.core.formats.media import named
-from dumptui.core.formats.miles.trajectory_file import Sidecar
 from dumptui.core.formats.sample import Sample
+from dumptui.core.formats.sidecar import Sidecar
 from dumptui.core.formats.weight_versions import version_range
-from dumptui.core.run.run import Entry, StepKey
 from dumptui.core.sample.conversation import Conversation, Link, Message, open_sidecar, read_conversation
 from dumptui.core.sample.messages import Part
 from dumptui.core.sample.reconstruction import MASKED_ROLE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.formats.sample import Sample
-from dumptui.core.run.run import StepKey
 from dumptui.core.sample.facts import Fact, Section, sample_facts
 from dumptui.core.step.step import Step
 from dumptui.core.telemetry.lifecycle import Lifecycle

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.tables.alarms import partial_columns
 from dumptui.core.text import visible
 from dumptui.core.types import Record

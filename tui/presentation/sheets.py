@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from textual.binding import Binding
 
 if TYPE_CHECKING:
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.formats.sample import Sample
-    from dumptui.core.run.run import StepKey
     from dumptui.core.sample.conversation import Conversation
     from dumptui.core.sample.view import SampleView
     from dumptui.core.step.step import Step

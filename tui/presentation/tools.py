@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.telemetry.lifecycle import ATTEMPT, Lifecycle
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record

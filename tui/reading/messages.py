@@ -10,8 +10,8 @@ from dumptui.tui.widgets.message import Answer, FrozenMessage
 
 # What it is of is imported by the thread, not for the first screen.
 if TYPE_CHECKING:
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.live import PollResult
-    from dumptui.core.run.run import StepKey
     from dumptui.core.sample.comparison import Pair
     from dumptui.core.sample.view import SampleView
     from dumptui.core.step.distribution import Distribution

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from textual.message import Message
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.store.prompts import PromptSummaries
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.prompts import PromptHistory, StepPrompts

@@ -14,9 +14,9 @@ from dumptui.tui.reading.reader_thread import ReaderThread
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.process.workers import Workers
     from dumptui.core.query.text_search import Passage
-    from dumptui.core.run.run import StepKey
     from dumptui.core.sample.view import SampleView
     from dumptui.core.step.step import Step
     from dumptui.core.store.summaries import Summaries

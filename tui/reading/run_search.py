@@ -16,8 +16,8 @@ from dumptui.tui.reading.reader_thread import Abandoned
 from dumptui.tui.widgets.message import FrozenMessage
 
 if TYPE_CHECKING:
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.query.text_search import Hit, Passage
-    from dumptui.core.run.run import StepKey
     from dumptui.tui.reading.reader import Reader
 
 PROGRESS_SECONDS = 0.1  # seconds between two messages of how far a search is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from dumptui.core.run.run import StepFiles, StepKey
+from dumptui.core.files.step_files import StepFiles, StepKey
 from dumptui.core.tables.step_summary import is_whole
 from dumptui.tui.reading.messages import StepLoaded
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dumptui.core.errors import DumpError, NotHere, unexpected
+from dumptui.core.files.step_files import StepFiles, StepKey
 from dumptui.core.live import Follow
-from dumptui.core.run.run import Run, StepFiles, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
 from dumptui.core.store.summaries import Summaries
@@ -37,7 +38,7 @@ class StepReader:
 
     def files(self, key: StepKey) -> StepFiles:
         """None of a step that is gone from a live run."""
-        return self.run.steps.get(key) or StepFiles(key)
+        return self.run.steps.get(key) or StepFiles(key, self.run.format)
 
     def open(self, key: StepKey, report: Report) -> StepLoaded:
         """Raises Abandoned and DumpError."""

@@ -10,8 +10,8 @@ from functools import partial
 from textual.message import Message
 
 from dumptui.core.errors import BeingWritten, DumpError, unexpected
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.process.workers import Workers
-from dumptui.core.run.run import StepKey
 from dumptui.core.store.summaries import WORTH_WORKERS
 from dumptui.core.tables.step_summary import summarise
 from dumptui.core.types import Record

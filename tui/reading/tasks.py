@@ -12,13 +12,13 @@ import numpy as np
 from textual.message import Message
 
 from dumptui.core.errors import DumpError, unexpected
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.incremental_health import Checkup
 from dumptui.core.health.kept_findings import KeptFindings
 from dumptui.core.live import Follow, PollResult, file_state
 from dumptui.core.process.workers import Workers
 from dumptui.core.query.text_search import Passage, passages_of, read_passages
 from dumptui.core.query.token_search import find
-from dumptui.core.run.run import StepKey
 from dumptui.core.sample.comparison import pair
 from dumptui.core.sample.view import MASKED, PROMPT, SampleView, view_sample
 from dumptui.core.step.distribution import Distribution, distributions

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.process.resources import need_polars
-from dumptui.core.run.run import StepKey
 from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS
 from dumptui.core.tables.meanings import of_column
 from dumptui.core.text import plural, visible

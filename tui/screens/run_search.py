@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.text import plural, visible
 from dumptui.tui.reading.run_search import Finder, Searched
 from dumptui.tui.widgets.dialogs.choices import Dialog

@@ -23,7 +23,7 @@ from dumptui.tui.widgets.table.layout import Column
 from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
 
 BEFORE_CELLS = 18
 """Cells of text before the token, at whose end it stands."""
@@ -51,13 +51,19 @@ class WorstTokensScreen(Dialog[Record | None]):
         Binding("escape,q", "dismiss(None)", "Close", id="worst.leave"),
     ]
 
-    def __init__(self, key: StepKey, find: Callable[[bool, Callable[[WorstTokens], object]], None]) -> None:
-        """`find` looks for the tokens of the run, or of the step, and gives them to the function as they are known."""
+    def __init__(
+        self, key: StepKey, find: Callable[[bool, Callable[[WorstTokens], object]], None], unscanned: Callable[[], int]
+    ) -> None:
+        """`find` looks for the tokens of the run, or of the step, and gives them to the function as they are known.
+        `unscanned` counts the steps whose rows are not known, of which a search of the run says nothing.
+        """
         super().__init__()
         self.key = key
         self.of_run = False
         self.found: RunSearch | None = None
         self._find = find
+        self._unscanned = unscanned
+        self._unscanned_at_first = 0
 
     def compose(self) -> ComposeResult:
         with Vertical(id="hits"):
@@ -80,6 +86,7 @@ class WorstTokensScreen(Dialog[Record | None]):
         self.found = None
         self.table.empty = "looking"
         self._show()
+        self._unscanned_at_first = self._unscanned()
         scope = self.of_run
         self._find(scope, lambda message: scope is self.of_run and self.is_attached and self.post_message(message))
 
@@ -102,10 +109,15 @@ class WorstTokensScreen(Dialog[Record | None]):
     def _title(self) -> str:
         return f"worst tokens of {'the run' if self.of_run else self.key}, by |trainer - engine|"
 
+    def _unknown(self) -> int:
+        return self._unscanned_at_first if self.of_run else 0
+
     def _progress(self) -> str:
         if self.found is None:
             return " · looking"
         parts = [plural(len(self.found.rows), "token")]
+        if unknown := self._unknown():
+            parts.append(f"{plural(unknown, 'step')} not scanned yet, which may hold worse ones: W twice looks again")
         if not self.found.complete:
             parts.append(f"{self.found.read} of {plural(self.found.steps, 'step')} read")
         parts += [visible(problem.short) for problem in self.found.problems[:1]]

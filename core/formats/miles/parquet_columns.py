@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
+from dumptui.core.formats.format import MirrorRow
 from dumptui.core.process.resources import need_polars
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-class Index(NamedTuple):
-    """The first columns of a mirror's row: Sample.index, null where it has none, and the lengths in tokens."""
-
-    sample_index: int | None
-    response_length: int | None
-    total_length: int | None
-
-
-def read_index(path: Path) -> list[Index]:
+def read_index(path: Path) -> list[MirrorRow]:
     """Return the index and lengths of each row. Raises DumpError."""
     need_polars(path)
     import polars as pl
 
-    return list(map(Index._make, _read(path, dict.fromkeys(Index._fields, pl.Int32())).iter_rows()))
+    return list(map(MirrorRow._make, _read(path, dict.fromkeys(MirrorRow._fields, pl.Int32())).iter_rows()))
 
 
 def read_lists(path: Path, ranges: list[tuple[int, int]]) -> dict[int, tuple[Array | None, ...]]:

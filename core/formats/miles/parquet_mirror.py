@@ -12,8 +12,10 @@ from pathlib import Path
 
 from dumptui.core.arrays import Array
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.parquet_columns import Index, read_index, read_lists
-from dumptui.core.formats.sample import Sample, read_sample
+from dumptui.core.formats.format import MirrorRow
+from dumptui.core.formats.miles.parquet_columns import read_index, read_lists
+from dumptui.core.formats.miles.rollout_file import read_sample
+from dumptui.core.formats.sample import Sample
 from dumptui.core.process.isolated_reader import read_isolated
 from dumptui.core.ptfile.tensor import most_values
 
@@ -40,7 +42,7 @@ def read_mirror(path: Path, rows: Sequence[int] | None = None) -> list[Sample]:
     return [_sample(path, row, occurrences[row], index[row], lists[row]) for row in selected]
 
 
-def mirror_index(path: Path) -> list[Index]:
+def mirror_index(path: Path) -> list[MirrorRow]:
     """Return the index and lengths of each sample, in the order of the rollout file. Raises DumpError."""
     return read_isolated(read_index, path)
 
@@ -59,7 +61,7 @@ def _ranges(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
-def _occurrences(numbers: Iterable[Index]) -> list[int]:
+def _occurrences(numbers: Iterable[MirrorRow]) -> list[int]:
     seen: Counter[int | None] = Counter()
     occurrences = []
     for index, *_ in numbers:
@@ -68,7 +70,7 @@ def _occurrences(numbers: Iterable[Index]) -> list[int]:
     return occurrences
 
 
-def _sample(path: Path, row: int, occurrence: int, numbers: Index, lists: tuple[Array | None, ...]) -> Sample:
+def _sample(path: Path, row: int, occurrence: int, numbers: MirrorRow, lists: tuple[Array | None, ...]) -> Sample:
     index, response, total = numbers
     tokens, mask, log_probs = lists
     held = 0 if tokens is None else len(tokens)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dumptui.core.arrays import Ints
 from dumptui.core.errors import DumpError, NoDump
 from dumptui.core.fields.registry import train_columns
-from dumptui.core.formats.values import COMPLEX_DTYPES, Dumped, as_int, as_mapping, floats, integers, plain
+from dumptui.core.formats.shard import Shard, is_row
+from dumptui.core.formats.values import Dumped, as_int, as_list, as_mapping, floats, integers, mostly, plain
 from dumptui.core.ptfile.file import Array as Inline
 from dumptui.core.ptfile.file import OnRead, PtFile
 from dumptui.core.ptfile.tensor import most_values
@@ -39,90 +39,13 @@ NOT_PER_TOKEN = frozenset(
 PLAIN_COLUMNS = frozenset(["rewards", "raw_reward", "truncated"])
 # Columns of whole numbers, one per token or per response token.
 INTEGER_COLUMNS = frozenset(["tokens", "loss_masks"])
-ODD_WIDTH = -2  # in place of a number of values
-FEW = 3  # values that are checked first, to skip a check of the whole column
 T = TypeVar("T")
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shard:
-    """The rows of one data-parallel rank in a train file.
-
-    `rank` is the number in the file name, or `recorded_rank`, the number in the content, if the name has none.
-    `positions` are the positions of its rows in the rollout file, where dumped; `padded` is max_seq_lens. `per_token`
-    names the columns with one value per response token, `malformed` those that should have and hold something else.
-    `claimed` is how many values its rows and the tensors of its file have, shared ones counted for each row.
-    """
-
-    path: Path
-    rank: int
-    recorded_rank: int | None
-    cp_rank: int | None
-    cp_size: int | None
-    qkv_format: str | None
-    size: int
-    mtime: float
-    columns: Mapping[str, Any]
-    indices: tuple[int | None, ...]
-    positions: tuple[int | None, ...]
-    totals: Ints
-    responses: Ints
-    padded: Ints | None
-    file: PtFile
-    claimed: int = 0
-    notes: tuple[str, ...] = ()
-    per_token: tuple[str, ...] = ()
-    malformed: tuple[str, ...] = ()
-    _widths: dict[str, Ints] = field(default_factory=dict, init=False, repr=False)
-
-    @property
-    def rows(self) -> int:
-        return len(self.totals)
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for the tensor, pipeline and context-parallel ranks of one data-parallel shard."""
-        return self.indices, self.positions, self.totals.tobytes(), self.responses.tobytes()
-
-    def tensor(self, column: str, row: int) -> Dumped | None:
-        """Return the dumped tensor of a row; None where this rank has none."""
-        return self.tensors(column, [row])[0]
-
-    def tensors(self, column: str, rows: Sequence[int]) -> list[Dumped | None]:
-        values = self.entries(column)
-        if values is None:
-            return [None] * len(rows)
-        return [value if is_row(value := values[row]) else None for row in rows]
-
-    def value(self, column: str, row: int) -> object:
-        """Return the entry of a row in a column with one entry per row; None where there is none."""
-        values = self.entries(column)
-        return None if values is None else values[row]
-
-    def entries(self, column: str) -> Sequence[Any] | None:
-        """Return a column with one entry per row; None where there is none."""
-        values = self.columns.get(column)
-        return values if isinstance(values, (list, tuple)) and len(values) == len(self.totals) else None
-
-    def widths(self, column: str) -> Ints:
-        """Return how many values each row holds: -1 for None, ODD_WIDTH where it holds anything but a row of numbers.
-
-        Cached, as every part of the column that is read needs it.
-        """
-        if column not in self._widths:
-            values: Sequence[Any] = self.columns[column]
-            widths = np.array(
-                [value.size if is_row(value) else -1 if value is None else ODD_WIDTH for value in values], np.int64
-            )
-            widths.flags.writeable = False
-            self._widths[column] = widths
-        return self._widths[column]
-
-
-def read_shard(path: Path, step: int, rank: int | None, on_read: OnRead | None = None) -> list[Shard]:
+def read_shards(path: Path, step: int, rank: int | None, on_read: OnRead | None = None) -> list[Shard]:
     """Return the shards of a train file: one, or one per data-parallel rank if the file holds a whole step by rows.
 
     Raises DumpError, and NoDump when the file is complete but not a train dump.
@@ -234,18 +157,8 @@ def is_per_token(name: str, values: object, rows: int) -> bool:
     return any(map(is_floats, present)) if name in PER_TOKEN else mostly(is_floats, present)
 
 
-def mostly(fits: Callable[[T], bool], values: Sequence[T]) -> bool:
-    """Whether more than half of the values fit, so that an odd one costs only itself; a first FEW without a fit: no."""
-    return any(map(fits, values[:FEW])) and 2 * sum(map(fits, values)) > len(values)
-
-
 def is_floats(value: object) -> bool:
     return is_row(value) and value.dtype.startswith(("float", "bfloat"))
-
-
-def is_row(value: object) -> TypeGuard[Dumped]:
-    """Whether an entry of a column is a row of real numbers."""
-    return isinstance(value, Dumped) and len(value.shape) == 1 and value.dtype not in COMPLEX_DTYPES
 
 
 def holds_something(values: object) -> bool:
@@ -310,14 +223,6 @@ def shared_values(rows: object) -> int:
 def whole_numbers(row: object) -> object:
     numbers = integers(row) if isinstance(row, Listed) else None
     return row if numbers is None else Inline(numbers)
-
-
-def as_list(value: object) -> list[Any] | tuple[Any, ...] | None:
-    """Return a column as a sequence: arrays and flat tensors as lists of numbers; None if it is not a sequence."""
-    if isinstance(value, (Dumped, np.ndarray)):
-        array = value if isinstance(value, np.ndarray) else value.numpy() if len(value.shape) == 1 else None
-        return None if array is None else array.tolist()
-    return value if isinstance(value, (list, tuple)) else None
 
 
 def sizes(values: object) -> list[int] | None:

@@ -7,6 +7,7 @@ times as large as a conversation.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +16,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.sample import Sample
-from dumptui.core.formats.values import as_int, as_text
+from dumptui.core.formats.sidecar import Row
+from dumptui.core.formats.values import as_int
 from dumptui.core.ptfile.snapshot import open_file, skip_hole
-
-Row = Mapping[str, Any]
 
 MAX_LINE_BYTES = 256 << 20
 """Longer lines are skipped; a conversation with images in it has about 10 MB."""
@@ -42,7 +41,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sidecar:
+class Trajectories:
     """The lines of a sidecar by the sample index that they may hold. `cut` if the file ends within a line."""
 
     path: Path
@@ -50,7 +49,7 @@ class Sidecar:
     cut: bool = False
 
     @classmethod
-    def scan(cls, path: Path) -> Sidecar:
+    def scan(cls, path: Path) -> Trajectories:
         """Find the lines of a file by sample index. Raises DumpError when the file can't be read."""
         places: dict[int | None, list[Place]] = {}
         ends = True
@@ -63,6 +62,10 @@ class Sidecar:
         except OSError as error:
             raise DumpError(path, f"can't be read: {error.strerror or error}") from error
         return cls(path, places, not ends)
+
+    @property
+    def last_line(self) -> int:
+        return max((place.line for places in self.places.values() for place in places), default=0)
 
     def rows(self, index: int | None) -> list[Row]:
         """Return the rows of all samples of an index, in file order; lines that are not a JSON object are skipped.
@@ -126,50 +129,18 @@ def whole_number(digits: str) -> int | str:
     return int(digits) if len(digits) <= _LONGEST_NUMBER else f"<a number of {len(digits):,} digits>"
 
 
-# Siblings -------------------------------------------------------------------------------------------------------
-
-
-def choose(rows: Sequence[Row], siblings: Sequence[Sample], sample: Sample) -> tuple[Row | None, str | None]:
-    """Return the row of one of the samples that share an index, and a note where the match is uncertain.
-
-    Rows without an occurrence are in the order of the samples, but some samples have no row: each row goes to the next
-    sample that it fits.
-    """
-    by_occurrence = {number: row for row in rows if (number := as_int(row.get("sample_occurrence"))) is not None}
-    if sample.occurrence in by_occurrence:
-        return by_occurrence[sample.occurrence], None
-    unnumbered = [row for row in rows if as_int(row.get("sample_occurrence")) is None]
-    free = [sibling for sibling in siblings if sibling.occurrence not in by_occurrence]
-    row = paired(unnumbered, free).get(sample.occurrence)
-    if row is None or len(siblings) == 1:
-        return row, None
-    count = len(siblings)
-    return row, f"matched by order: the trajectory file does not distinguish the {count} samples with this index"
-
-
-def paired(rows: Sequence[Row], samples: Sequence[Sample]) -> dict[int, Row]:
-    """Return rows by the occurrence of their sample; rows and samples are in the same order."""
-    by_occurrence: dict[int, Row] = {}
-    start = 0
-    for rows_left, row in zip(range(len(rows), 0, -1), rows, strict=True):
-        room = range(start, len(samples) - rows_left + 1)  # every later row needs a sample too
-        start = next((position for position in room if fits(row, samples[position])), start)
-        if start < len(samples):
-            by_occurrence[samples[start].occurrence] = row
-        start += 1
-    return by_occurrence
-
-
-def fits(row: Row, sample: Sample) -> bool:
-    """Whether a row has the status of a sample, and its last assistant message is part of the response."""
-    words = last_words(row)
-    return as_text(row.get("status")) == sample.status and (words is None or words in sample.response)
-
-
-def last_words(row: Row) -> str | None:
-    messages = row.get("messages")
-    for message in reversed(messages if isinstance(messages, list) else []):
-        if isinstance(message, dict) and message.get("role") == "assistant":
-            content = message.get("content")
-            return content if isinstance(content, str) else None
-    return None
+def trajectory_faults(path: Path) -> list[str]:
+    """Return what is wrong with a trajectory file as a whole. Raises DumpError when it can't be read."""
+    try:
+        with open_file(path) as file:
+            names_sample = any(indices_in(line) for _, line in lines_of(file))  # in the first line, nearly always
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 1, 0))
+            is_torn = file.read(1) not in (b"\n", b"")
+    except OSError as error:
+        raise DumpError(path, f"can't be read: {error.strerror or error}") from error
+    unnamed = bool(size) and not names_sample
+    return [
+        *(["last line truncated"] if is_torn else []),
+        *(["none of its lines names a sample: no conversation is read from it"] if unnamed else []),
+    ]

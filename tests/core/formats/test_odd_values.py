@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from dumptui.core.formats.sample import read_rollout
+from dumptui.core.formats.miles.rollout_file import read_rollout
 from dumptui.core.formats.values import alike
 from dumptui.core.health import run_health
 from dumptui.core.ptfile.file import Placeholder, PtFile

@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.sample import Sample, datasets, read_rollout, reward_value
+from dumptui.core.formats.miles.rollout_file import read_rollout
+from dumptui.core.formats.rewards import reward_value
+from dumptui.core.formats.sample import Sample, datasets
 from dumptui.core.step.grouping import prompt_groups
 from tests.support import writer
 from tests.support.reading import ELSEWHERE, elsewhere

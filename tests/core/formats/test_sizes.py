@@ -15,11 +15,12 @@ import pytest
 import torch
 
 from dumptui.core.errors import DumpError
-from dumptui.core.formats.miles.train_file import read_shard
-from dumptui.core.formats.miles.trajectory_file import Sidecar
-from dumptui.core.formats.sample import read_rollout
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.formats.miles.rollout_file import read_rollout
+from dumptui.core.formats.miles.train_file import read_shards
+from dumptui.core.formats.miles.trajectory_file import Trajectories
 from dumptui.core.ptfile.file import PtFile
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.load import load
 from dumptui.core.telemetry.jsonl_tail import Tail
 from tests.support.crafted import program, storage, tensor, write_zip
@@ -72,7 +73,7 @@ def test_tensors_that_repeat_their_bytes_cost_their_file(tmp_path: Path, shared:
     columns["sample_indices"] = list(range(MANY))
     save(path, root | {"rollout_data": columns})
     with pytest.raises(DumpError, match=r"claim.* more (values )?than it can hold"):
-        read_shard(path, 0, 0)
+        read_shards(path, 0, 0)
     step = load(Run.open(tmp_path).files(StepKey(0)))
     assert len(step.samples) == 4 and step.trained == 2 and len(step.broken) == 1
 
@@ -94,7 +95,7 @@ def test_a_line_of_gigabytes_is_passed_over(tmp_path: Path) -> None:
         file.seek(0, os.SEEK_END)
         file.write(b'"}\n{"sample_index": 2, "n": 3}\n')
     begun = time.monotonic()
-    sidecar = Sidecar.scan(path)
+    sidecar = Trajectories.scan(path)
     assert sidecar.places.keys() == {0, 2} and [one["n"] for one in sidecar.rows(2)] == [3]
     tail, found, more = Tail(path), [], True
     while more:
@@ -131,7 +132,7 @@ def test_what_the_files_of_a_step_claim_is_counted_together(tmp_path: Path) -> N
     root = claiming(tmp_path / "run", ranks=6, rows=100)  # nearly 4 million values a file
     files = Run.open(root).files(StepKey(0))
     for rank, entry in files.shards:
-        assert read_shard(entry.path, 0, rank)
+        assert read_shards(entry.path, 0, rank)
     step = load(files)
     assert [shard.rank for shard in step.shards] == [0, 1, 2, 3] and step.trained == 100
     assert [Path(error.path).name for error in step.broken] == ["0_4.pt", "0_5.pt"]

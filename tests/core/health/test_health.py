@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 import torch
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.run_health import exit_code, health
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.ranks import in_words, missing_ranks
 from dumptui.core.types import Record
 from tests.support.writer import Json, Layout, Truth, sample, write_slime_v2, write_step

@@ -134,7 +134,7 @@ def test_a_sample_whose_reading_raises_says_so(tmp_path: Path, monkeypatch: pyte
             raise ValueError("no such version")
         return ()
 
-    monkeypatch.setattr("dumptui.core.formats.sample.read_calls", fail)
+    monkeypatch.setattr("dumptui.core.formats.miles.rollout_file.read_calls", fail)
     found = look_at_everything(tmp_path)
     assert found[1]["notes"][0] == "can't be read: ValueError: no such version"
     assert found[0]["fields"]["train_log_probs"]["state"] == found[2]["fields"]["train_log_probs"]["state"] == "ok"

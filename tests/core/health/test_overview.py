@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health import overview, run_health
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.tables.columns import STEP_COLUMNS
 from tests.support import reading
 from tests.support.writer import sample, write_step

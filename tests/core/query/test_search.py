@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.query.text_search import Hit, Passage, check_pattern, first_hit, read_passages
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from tests.support.writer import sample, write_step
 
 

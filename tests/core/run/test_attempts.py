@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from dumptui.core.files.step_files import CLOCK_TOLERANCE_SECONDS, Entry, StepFiles, StepKey
 from dumptui.core.health.run_health import health
-from dumptui.core.run.attempts import CLOCK_TOLERANCE_SECONDS, earlier_steps
-from dumptui.core.run.run import Entry, Run, StepFiles, StepKey
+from dumptui.core.run.attempts import earlier_steps
+from dumptui.core.run.run import Run
 from tests.support.screen import run
 from tests.support.writer import sample, write_step
 
@@ -43,7 +44,7 @@ def earlier(times: dict[StepKey, float]) -> list[str]:
     entries = {
         key: Entry(Path("rollout_data"), f"{key}.pt", 1, time, at) for at, (key, time) in enumerate(times.items())
     }
-    steps = {key: StepFiles(key, rollout=entry) for key, entry in sorted(entries.items())}
+    steps = {key: StepFiles(key, "miles", rollout=entry) for key, entry in sorted(entries.items())}
     return [str(key) for key in sorted(earlier_steps(steps))]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.run.run import list_folder
+from dumptui.core.files.listing import list_folder
 from dumptui.core.store import cache as module
 from dumptui.core.store.cache import Cache, cache_folder, fingerprint
 from dumptui.core.store.xdg import replace_file

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dumptui.core.files.listing import list_folder
 from dumptui.core.run.polling import FILES_PER_POLL, RECENT_FILES, Folder, Folders
-from dumptui.core.run.run import list_folder
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import pytest
 from textual.pilot import Pilot
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.telemetry.telemetry import STREAM_FIELDS, Telemetry

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.keys import _character_to_key
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.session.keymap import as_written, is_key, keys_file, normal, read_keymap
 from dumptui.tui.widgets.key_bar import KeyLine

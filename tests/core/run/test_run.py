@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from dumptui.core.errors import BeingWritten, DumpError, NoDump
+from dumptui.core.files.listing import list_folder
+from dumptui.core.files.retry import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, is_young, read_file
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.formats.miles.parquet_mirror import read_mirror
-from dumptui.core.run.run import CLOCK_SKEW_SECONDS, YOUNG_SECONDS, Run, StepKey, is_young, list_folder, read_file
+from dumptui.core.run.run import Run
 from dumptui.core.step.load import load
 from tests.support.file_faults import FOREIGN, once, stale_handle
 from tests.support.writer import Layout, sample, write_step

@@ -14,8 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dumptui.core.demo.text import tokenizer, write_tokenizer
-from dumptui.core.formats.miles.trajectory_file import Sidecar
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.formats.miles.trajectory_file import Trajectories
+from dumptui.core.run.run import Run
 from dumptui.core.sample.conversation import Conversation, open_sidecar, read_conversation
 from dumptui.core.sample.messages import Part, parts_of, pretty, split_blocks
 from dumptui.core.sample.turns import Where, join_texts
@@ -109,7 +110,7 @@ def test_an_index_inside_of_a_message_is_not_taken_for_the_rows_own(tmp_path: Pa
     path = tmp_path / "0.jsonl"
     rows = [{"messages": [call], "sample_index": 0}, {"sample_index": None, "messages": []}]
     path.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    found = Sidecar.scan(path)
+    found = Trajectories.scan(path)
     assert found.rows(1) == [] and found.rows(0) == [rows[0]] and found.rows(None) == [rows[1]]
 
 

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from dumptui.core.errors import DumpError
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.formats.miles.train_file import INTEGER_COLUMNS
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.load import load
 from dumptui.core.tables import steps
 from tests.support.reading import ELSEWHERE, assert_true, documents, elsewhere, field, read, samples, step_row, values

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.run_health import exit_code, health
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.sample.view import view_sample
 from dumptui.core.step.copies import contradictions
 from dumptui.core.step.single_sample import load_single

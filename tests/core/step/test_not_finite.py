@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.sample.view import view_sample
 from dumptui.core.step.distribution import distributions
 from dumptui.core.step.field_survey import survey

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step.load import load
 from dumptui.core.step.single_sample import MIRROR_NOTE, load_single
 from dumptui.core.tables import tokens

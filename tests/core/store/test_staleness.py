@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.weight_counter import NOT_RECORDED, Versions, WeightCounter

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.process.workers import BrokenProcessPool, Workers
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step import load as load_module
 from dumptui.core.store import summaries as module
 from dumptui.core.store.cache import Cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.prompts import PromptHistory

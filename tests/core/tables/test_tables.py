@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from dumptui.core.formats.sample import default_entry
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.formats.rewards import default_entry
+from dumptui.core.run.run import Run
 from dumptui.core.sample.conversation import open_sidecar, read_conversation
 from dumptui.core.step.load import load
 from dumptui.core.tables import steps

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.sample.tool_calls import outcome
 from dumptui.core.tables.tools import by_sample, by_tool, tool_uses
 from dumptui.core.telemetry.lifecycle import read_lifecycles

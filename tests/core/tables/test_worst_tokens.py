@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
+from dumptui.core.step.field_survey import MOST_WORST
 from dumptui.core.step.load import load
 from dumptui.core.step.step import Step
 from dumptui.core.tables import steps
@@ -115,3 +117,10 @@ def test_printed(run: Run) -> None:
     assert len(of_run["rows"]) == 3 and {row["step"] for row in of_run["rows"][:2]} == {2}
     assert [row["step"] for row in of_step["rows"]] == [1, 1]
     assert of_run["rows"][0]["lp_diff"] in ("NaN", "Infinity")
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "many"])
+def test_a_limit_that_can_not_be_ranked_is_refused(run: Run, limit: str) -> None:
+    command = [sys.executable, "-m", "dumptui", str(run.root), "--print", "worst", "--limit", limit]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2 and f"not a number from 1 to {MOST_WORST}" in done.stderr

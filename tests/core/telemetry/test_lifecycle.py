@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.live import Follow
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.sample.generation import lifecycle_facts
 from dumptui.core.telemetry.lifecycle import Lifecycle, Span, paired, read_lifecycle
 from dumptui.core.telemetry.telemetry import Telemetry

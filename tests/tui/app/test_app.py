@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from textual.events import Key
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.step import load as load_module
 from dumptui.core.store.summaries import Summaries
 from dumptui.tui.panes.batch import BatchPane

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.health import HealthPane

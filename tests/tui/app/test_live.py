@@ -22,8 +22,10 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from dumptui.core.files.retry import YOUNG_SECONDS
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.live import Follow
-from dumptui.core.run.run import YOUNG_SECONDS, Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.telemetry.telemetry import Telemetry
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.app.follow import data_line

@@ -8,7 +8,7 @@ import pytest
 from textual.command import CommandList
 from textual.pilot import Pilot
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.screens.bookmarks import set_bookmark
 from dumptui.tui.session.location import Location

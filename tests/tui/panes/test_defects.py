@@ -10,7 +10,7 @@ import pytest
 from textual.app import ComposeResult
 
 from dumptui.core.defect import Defect, defect_of
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.panes.groups import GroupsPane

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.tables.group_members import Group, mean_passes, ranked
 from dumptui.core.tables.pass_at_k import is_binary, pass_at, pass_rates
 from dumptui.tui.panes.groups import GroupsPane

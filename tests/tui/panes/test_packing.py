@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.sample.facts import rows, sample_facts
 from dumptui.core.step.distribution import distributions
 from dumptui.core.step.step import Step

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dumptui.core.diff import sequences as module
 from dumptui.core.diff.sequences import Difference, Stretch, difference
 from dumptui.core.diff.texts import compare, compare_words, side, words_in
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.sample.comparison import pair
 from dumptui.tui.panes.groups import GroupsPane
 from dumptui.tui.widgets.diff.diff_view import Beside

@@ -7,7 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.cli.main import PRINT_VIEWS, make_parser
 from dumptui.tui.panes import FIRST_PANE, PANE_LIST, PANES_BESIDE_SAMPLES, SAMPLE_PANES, TABS, PaneEntry

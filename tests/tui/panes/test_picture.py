@@ -7,7 +7,7 @@ from pathlib import Path
 
 from textual.app import App, ComposeResult
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.tui.presentation.step_line import stat_line
 from dumptui.tui.widgets.plot.scatter import Kind, Point, Scatter
 from tests.support.reading import groups, read, step_row

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.tui.panes.groups import GroupsPane
 from tests.support.screen import press, text, until, until_shown
 from tests.support.session import go, opened

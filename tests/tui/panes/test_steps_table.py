@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.widgets.plot.zoom_plot import ZoomPlot
 from tests.support.screen import press, run, until, until_shown

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 import pytest
 from textual.pilot import Pilot
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.presentation.conversation import ConversationViews
 from dumptui.tui.screens.facts import FactsScreen

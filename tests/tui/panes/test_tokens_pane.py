@@ -14,7 +14,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 from tokenizers import Tokenizer
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.sample.view import SampleView
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes.tokens.navigation import WorstTokenCursor

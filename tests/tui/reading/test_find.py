@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.panes.batch import BatchPane
 from dumptui.tui.screens.run_search import HitsScreen

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from textual.message import Message
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health import step_health
 from dumptui.core.health.run_health import health
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.step import field_survey
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.summaries import Summaries

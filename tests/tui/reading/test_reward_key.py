@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.store.cache import Cache
 from dumptui.core.store.state import State, kept_reward_key
 from dumptui.core.store.summaries import Summaries

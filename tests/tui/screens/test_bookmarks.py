@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import OptionList
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.store.state import State
 from dumptui.tui.screens.bookmarks import STATE_KEY, Bookmark, bookmarks, note_of, set_bookmark
 from dumptui.tui.session.location import Location

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from tests.support.screen import press, text, until, until_shown
 from tests.support.session import opened
 
@@ -43,3 +43,13 @@ async def test_an_eval_has_no_such_tokens(demo: Path) -> None:
     async with opened(demo, key=StepKey(0, True)) as (_, pilot):
         await press(pilot, "W")
         await until_shown(pilot, "worst tokens of eval 0", "no unmasked response token has both log-probs")
+
+
+async def test_steps_that_are_not_scanned_yet_are_stated(demo: Path) -> None:
+    """A list that leaves out steps must not pass for one of the run."""
+    async with opened(demo, key=StepKey(1)) as (app, pilot):
+        await until(pilot, lambda: StepKey(1) in app.rollout.rows)
+        for key in app.rollout.rows.keys() - {StepKey(1)}:
+            del app.rollout.rows[key]
+        await press(pilot, "W", "W")
+        await until_shown(pilot, "worst tokens of the run", "4 steps not scanned yet")

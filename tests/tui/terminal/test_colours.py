@@ -12,7 +12,8 @@ from rich.color import Color, ColorSystem, ColorType
 from rich.style import Style
 from textual.widgets import OptionList
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.widgets.table.table import Table
 from tests.support.colours import brightness

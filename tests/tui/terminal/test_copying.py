@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.types import Record
 from dumptui.tui.presentation.command_line import command_line, quoted
 from dumptui.tui.presentation.exports import folder_for, in_folder, to_markdown, write_new

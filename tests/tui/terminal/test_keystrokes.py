@@ -8,7 +8,7 @@ import pytest
 from textual.events import Key
 from textual.keys import _character_to_key
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from tests.support.screen import Terminal, until_shown
 from tests.support.session import opened
 

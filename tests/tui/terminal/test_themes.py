@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from rich.style import Style
 
-from dumptui.core.run.run import Run, StepKey
+from dumptui.core.files.step_files import StepKey
+from dumptui.core.run.run import Run
 from dumptui.core.store.state import State
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.session.hue_choice import HUES_KEY, kept_hues

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.tui.panes.requests import StepChosen
 from dumptui.tui.session.keymap import import_all
 from dumptui.tui.widgets.message import FrozenMessage

@@ -9,8 +9,8 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.overview import Issue, overview
-from dumptui.core.run.run import StepKey
 from dumptui.core.text import plural, sample_label, visible
 from dumptui.core.types import Record
 from dumptui.tui.widgets.line import Line

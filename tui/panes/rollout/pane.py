@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
 
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.overview import record_of
-from dumptui.core.run.run import StepKey
 from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS, alarm_words
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.reactive import var
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.text import clip, plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.requests import SampleChosen, SampleRowMoved

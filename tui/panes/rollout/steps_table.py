@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.reactive import var
 
 from dumptui.core.errors import DumpError
-from dumptui.core.run.run import StepKey
+from dumptui.core.files.step_files import StepKey
 from dumptui.core.tables.alarms import alarms, partial_columns
 from dumptui.core.tables.columns import STEP_COLUMNS
 from dumptui.core.text import plural, visible

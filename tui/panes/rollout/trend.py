@@ -17,7 +17,7 @@ from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.message import FrozenMessage
 
 if TYPE_CHECKING:
-    from dumptui.core.run.run import StepKey
+    from dumptui.core.files.step_files import StepKey
     from dumptui.core.types import Record
     from dumptui.tui.widgets.plot.plot import Plot, Series
     from dumptui.tui.widgets.plot.zoom_plot import ZoomPlot
