@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 Scale: TypeAlias = Literal["log-prob", "ratio", "entropy", "number"]
 """How values compare: log-probs are at most 0, low ones stand out; ratios are compared by their logarithm."""
 
+SCALE_UNITS: dict[Scale, str] = {"log-prob": "nats", "entropy": "nats"}
+SCALE_RANGES: dict[Scale, str] = {
+    "log-prob": "0 or less",
+    "ratio": "0 or more; 1 where trainer and engine agree",
+    "entropy": "0 to the logarithm of the vocabulary's size",
+}
+
 
 class FieldDefinition(NamedTuple):
     """A per-token field.
@@ -45,6 +52,8 @@ class FieldDefinition(NamedTuple):
     """Whether the line of a token has it before version, turn and rank, so that a short line shows it."""
     compared: bool = False
     """Whether it is shown of both tokens where two samples are compared."""
+    bad: str = ""
+    """Which values are a bad sign, and of what."""
 
 
 def exponential(values: Array) -> Array:
@@ -64,6 +73,7 @@ FIELDS = (
         last_stage_only=True,
         prominent=True,
         compared=True,
+        bad="far from the engine's log-prob of the same token",
     ),
     FieldDefinition(
         name="rollout_log_probs",
@@ -73,6 +83,7 @@ FIELDS = (
         train_column="rollout_log_probs",
         prominent=True,
         compared=True,
+        bad="far from the trainer's log-prob of the same token",
     ),
     FieldDefinition(
         name="ref_log_probs",
@@ -100,6 +111,7 @@ FIELDS = (
         inputs=("train_log_probs", "rollout_log_probs"),  # without `derive`: Step.difference chooses between copies
         prominent=True,
         compared=True,
+        bad="far from 0: trainer and engine disagree about the token",
     ),
     FieldDefinition(
         name="imp_ratio",
@@ -112,6 +124,7 @@ FIELDS = (
         derive=exponential,
         largest_input=LARGEST_LOG_RATIO,
         prominent=True,
+        bad="far from 1: trainer and engine disagree about the token",
     ),
     FieldDefinition(
         name="entropy",
@@ -122,6 +135,7 @@ FIELDS = (
         last_stage_only=True,
         prominent=True,
         compared=True,
+        bad="near 0 at nearly all tokens: the policy no longer explores",
     ),
     FieldDefinition(
         name="ref_entropy",
@@ -154,6 +168,7 @@ FIELDS = (
         train_column="advantages",
         either_rule=True,
         prominent=True,
+        bad="0 at all tokens of a group: nothing is learned from it",
     ),
     FieldDefinition(
         name="returns",
@@ -189,6 +204,13 @@ def field_names() -> list[str]:
 def shown_name(column: str) -> str:
     """Return the name of the field that a per-token column of a train file holds."""
     return next((field.name for field in FIELDS if field.train_column == column), column)
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a field: that of its scale, and of a difference that of what it is the difference of."""
+    known = definition(name)
+    inputs = known.inputs if known.derive is None else ()
+    return SCALE_UNITS.get(scale_of(name), "") or (unit_of(inputs[0]) if inputs else "")
 
 
 def train_column(name: str) -> str:

@@ -15,6 +15,8 @@ from dumptui.core.text import visible
 
 MAX_FILE_BYTES = 16 << 20  # larger files are not read; settings take a few KB
 
+REWARD_KEY = "reward.entry"
+
 
 def state_folder() -> Path | None:
     """Return $XDG_STATE_HOME/dumptui, by default ~/.local/state/dumptui; None for a user without a home."""
@@ -90,3 +92,9 @@ def read_choices(path: Path) -> dict[str, Any]:
     if not isinstance(chosen, dict):
         raise ValueError("it holds no settings")
     return chosen
+
+
+def kept_reward_key(state: State) -> str | None:
+    """Return the entry that was last chosen as the reward of a run whose rewards are dicts; None for the default."""
+    value = state.get(REWARD_KEY)
+    return value if isinstance(value, str) else None

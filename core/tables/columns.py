@@ -270,7 +270,7 @@ STEP_COLUMNS = (
     ColumnDefinition(
         name="mean_abs_lp_diff",
         label="|Δ|",
-        tip="mean over samples of mean |train - rollout log-prob|, unmasked tokens",
+        tip="mean over samples of mean |trainer - engine log-prob|, unmasked tokens",
         unit="nats",
         format=fixed(4),
         shown="at first",
@@ -287,7 +287,7 @@ STEP_COLUMNS = (
     ColumnDefinition(
         name="max_abs_lp_diff",
         label="max |Δ|",
-        tip="largest |train - rollout log-prob| of an unmasked token",
+        tip="largest |trainer - engine log-prob| of an unmasked token",
         unit="nats",
         format=fixed(3),
         shown="at first",
@@ -325,7 +325,7 @@ STEP_COLUMNS = (
     ColumnDefinition(
         name="token_mean_abs_lp_diff",
         label="tok |Δ|",
-        tip="mean |train - rollout log-prob| over all unmasked tokens of the step, so long samples weigh more",
+        tip="mean |trainer - engine log-prob| over all unmasked tokens of the step, so long samples weigh more",
         formula_words="sum(|lp_diff|) / its tokens",
         unit="nats",
         format=fixed(4),
@@ -335,7 +335,7 @@ STEP_COLUMNS = (
     ColumnDefinition(
         name="worst_token_share",
         label="1 token",
-        tip="share of the sum of |train - rollout log-prob| that the largest one has",
+        tip="share of the sum of |trainer - engine log-prob| that the largest one has",
         formula_words="max(|lp_diff|) / sum(|lp_diff|)",
         unit="share",
         format=PERCENT,
@@ -371,7 +371,7 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="shown_reward",
         label="reward",
-        tip="Sample.reward as dumped",
+        tip="Sample.reward; of a dict the chosen entry, which the title above the table names",
         format=Format("reward"),
         shown="at first",
         recorded=False,
@@ -400,7 +400,7 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="group_index",
         label="group",
-        tip="prompt group",
+        tip="prompt group: the samples of one prompt",
         shown="at first",
         of_sample=lambda sample: sample.group,
     ),
@@ -443,7 +443,7 @@ SAMPLE_COLUMNS = (
     ),
     ColumnDefinition(name="reward_note", tip="the kind of a reward that is not a number", format=TEXT, shown="never"),
     ColumnDefinition(
-        name="reward_entry", label="entry", tip="the entry of a dict that is taken as the reward", format=TEXT
+        name="reward_entry", label="entry", tip="the entry of a dict that is used as the reward", format=TEXT
     ),
     ColumnDefinition(
         name="reward_chosen", tip="whether the reward is the chosen entry of a dict", format=FLAG, shown="never"
@@ -551,7 +551,7 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="truncated", label="trunc", tip="cut by the length limit", format=FLAG, shown="at first", worse="high"
     ),
-    ColumnDefinition(name="dumped_rank", label="rank", tip="rank of the first train file that holds the row"),
+    ColumnDefinition(name="dumped_rank", label="rank", tip="rank of the first train file that holds the row, from 0"),
     ColumnDefinition(name="trained", tip="whether it has a train row", format=FLAG, shown="never"),
     ColumnDefinition(
         name="dataset", label="set", tip="evals: the dataset's number, from 0; each dataset restarts the indices"
@@ -562,7 +562,7 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="mean_abs_lp_diff",
         label="|Δ|",
-        tip="mean |train - rollout log-prob| over unmasked tokens",
+        tip="mean |trainer - engine log-prob| over unmasked tokens",
         unit="nats",
         format=fixed(4),
         shown="at first",
@@ -572,7 +572,7 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="max_abs_lp_diff",
         label="max |Δ|",
-        tip="largest |train - rollout log-prob| of an unmasked token",
+        tip="largest |trainer - engine log-prob| of an unmasked token",
         unit="nats",
         format=fixed(3),
         shown="at first",
@@ -582,7 +582,7 @@ SAMPLE_COLUMNS = (
     ColumnDefinition(
         name="mean_imp_ratio",
         label="ratio",
-        tip="mean of exp(train - rollout log-prob) over unmasked tokens, differences clamped to ±20",
+        tip="mean of exp(trainer - engine log-prob) over unmasked tokens, differences clamped to ±20",
         format=fixed(4),
         shown="at first",
         statistic=Statistic("imp_ratio", "mean"),
@@ -673,7 +673,7 @@ SAMPLE_COLUMNS = (
     ),
     ColumnDefinition(
         name="sum_abs_lp_diff",
-        tip="sum of |train - rollout log-prob| over unmasked tokens",
+        tip="sum of |trainer - engine log-prob| over unmasked tokens",
         formula_words="sum(|lp_diff|)",
         unit="nats",
         shown="never",
@@ -683,6 +683,14 @@ SAMPLE_COLUMNS = (
     ),
 )
 """In the order of the records."""
+
+
+ENTRY_PREFIX = "reward."
+"""Before the name of an entry of rewards that are dicts: the column of that entry, in steps that have it."""
+
+
+def entry_column(entry: str) -> str:
+    return ENTRY_PREFIX + entry
 
 
 def label_of(columns: Iterable[ColumnDefinition], name: str) -> str:

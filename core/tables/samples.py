@@ -12,7 +12,7 @@ from dumptui.core.arrays import Ints
 from dumptui.core.fields.registry import definition
 from dumptui.core.fields.statistics import STATISTICS, Masked, count_true
 from dumptui.core.fields.token_field import State, TokenField, derive_for_statistics
-from dumptui.core.formats.rewards import default_entry, reward_value
+from dumptui.core.formats.rewards import default_entry, numeric_entries, reward_value
 from dumptui.core.formats.sample import Sample, datasets
 from dumptui.core.formats.values import Dumped, as_float, as_text, type_name
 from dumptui.core.formats.weight_versions import counters, oldest_version, version_range
@@ -25,6 +25,7 @@ from dumptui.core.tables.columns import (
     SAMPLE_COLUMNS,
     ColumnDefinition,
     StatisticName,
+    entry_column,
     in_order,
     names_of,
     reduced_columns,
@@ -38,6 +39,8 @@ MAX_VERSIONS_BEHIND = 16  # weight versions; hardly a sample waits longer to be 
 FOR_STEP = frozenset(("sample_index", "occurrence", "group_index", "execution", "status"))
 """The columns that tell groups, executions and statuses, and that name the worst sample."""
 
+MOST_ENTRIES = 32
+"""Entries of a reward that have columns."""
 SAMPLE_NAMES = names_of(SAMPLE_COLUMNS)
 OF_SAMPLE = {column.name: column.of_sample for column in SAMPLE_COLUMNS if column.of_sample is not None}
 """How the columns that a sample tells by itself are computed."""
@@ -68,6 +71,8 @@ def samples(
         name_groups(step, table)
     if not brief:
         add_column(table, "tool_calls", tool_calls(step))
+        for name, values in reward_entries(step).items():
+            add_column(table, name, values)
     for name, column in statistics(step, on_field, brief=brief).items():
         add_column(table, name, column)
     count_rewards(table)
@@ -112,6 +117,16 @@ def name_groups(step: Step, table: Sequence[Record]) -> None:
         add_column(table, "group_part", parts)
     if any(name is not None for name in adapters):
         add_column(table, "adapter", adapters)
+
+
+def reward_entries(step: Step) -> dict[str, list[float | None]]:
+    """Return a column for each entry with a number, where rewards are dicts."""
+    rewards = [sample.reward for sample in step.samples]
+    names = dict.fromkeys(name for reward in rewards if isinstance(reward, Mapping) for name in numeric_entries(reward))
+    return {
+        entry_column(name): [reward_value(reward, name) if isinstance(reward, Mapping) else None for reward in rewards]
+        for name in list(names)[:MOST_ENTRIES]
+    }
 
 
 def add_column(table: Sequence[Record], name: str, column: Sequence[object]) -> None:

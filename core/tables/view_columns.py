@@ -100,7 +100,7 @@ GROUP_COLUMNS = (
     ColumnDefinition(
         name="mean_abs_lp_diff",
         label="|Δ|",
-        tip="mean over samples of mean |train - rollout log-prob|",
+        tip="mean over samples of mean |trainer - engine log-prob|",
         unit="nats",
         format=fixed(4),
         reduction=Reduction("mean_abs_lp_diff", "mean"),
@@ -127,7 +127,9 @@ GROUP_COLUMNS = (
 """In the order of the records."""
 
 TRAIN_FILE_COLUMNS = (
-    ColumnDefinition(name="cp", label="cp", tip="context-parallel rank, and how many there are", recorded=False),
+    ColumnDefinition(
+        name="cp", label="cp", tip="context-parallel rank, counted from 0, and how many there are", recorded=False
+    ),
     ColumnDefinition(
         name="status",
         label="state",
@@ -136,10 +138,12 @@ TRAIN_FILE_COLUMNS = (
         recorded=False,
     ),
     ColumnDefinition(name="file", label="file", tip="train file", format=TEXT),
-    ColumnDefinition(name="rank", label="rank", tip="rank in the file name"),
-    ColumnDefinition(name="cp_rank", tip="context-parallel rank", shown="never"),
+    ColumnDefinition(name="rank", label="rank", tip="rank in the file name, counted from 0"),
+    ColumnDefinition(name="cp_rank", tip="context-parallel rank, counted from 0", shown="never"),
     ColumnDefinition(name="cp_size", tip="context-parallel ranks", shown="never"),
-    ColumnDefinition(name="dp_shard", label="dp", tip="data-parallel shard, counted by first rank"),
+    ColumnDefinition(
+        name="dp_shard", label="dp", tip="data-parallel shard, counted from 0 in the order of first ranks"
+    ),
     ColumnDefinition(name="rows", label="rows", tip="samples in the file", unit="samples"),
     ColumnDefinition(name="tokens", label="tokens", tip="prompt and response tokens of its samples", unit="tokens"),
     ColumnDefinition(

@@ -34,7 +34,7 @@ WALK = {
     "]": "#",
     "p": "sample 94 ·",
     "2": "2_0.pt rollout_log_probs",
-    "3": "lp_diff against position",
+    "3": "Δ against position",
     "m": "statistic for shades and chart",
     "escape": "sample 94 ·",
     "1": "< step 2 >",

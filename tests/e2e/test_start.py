@@ -29,7 +29,7 @@ def test_the_first_screen_does_without_what_only_reading_needs() -> None:
 def test_keys_that_are_typed_ahead_find_their_pane(demo: Path) -> None:
     with Terminal(demo, "--step", "2") as terminal:
         terminal.press("3", "]")
-        terminal.until("lp_diff against position", "worst")
+        terminal.until("Δ against position", "worst")
     with Terminal(demo, "--step", "2") as terminal:
         terminal.until("? Keys")
         terminal.press("5")

@@ -21,7 +21,7 @@ from dumptui.tui.panes.requests import (
 from dumptui.tui.panes.rollout.pane import RolloutPane
 from dumptui.tui.panes.tokens.pane import TokensPane
 from dumptui.tui.presentation.conversation import ConversationView
-from dumptui.tui.presentation.sample_rows import place
+from dumptui.tui.presentation.sample_rows import place, reward_words
 from dumptui.tui.reading.messages import SampleFailed, SampleOpened
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Samples:
     def _show_tokens(self, opened: SampleOpened) -> None:
         if self._steps.is_at(opened.key) and (step := self._opened(opened.position, TOKENS)) is not None:
             with self._app.renewing(self._tokens):
-                self._tokens.show_sample(opened, place(step, opened.position))
+                self._tokens.show_sample(opened, self._place(step, opened.position))
             for token in (self._take_token(), self._take_asked_token(opened.view.sample)):
                 if token is not None:
                     self._tokens.go_to(token)
@@ -167,7 +167,13 @@ class Samples:
     def _show_conversation(self, view: ConversationView) -> None:
         if self._steps.is_at(view.key) and (step := self._opened(view.position, CONVERSATION)) is not None:
             with self._app.renewing(self._conversation):
-                self._conversation.show_conversation(view, place(step, view.position), self._take_token())
+                self._conversation.show_conversation(view, self._place(step, view.position), self._take_token())
+
+    def _place(self, step: Step, position: int) -> str:
+        """Return where a sample is, and its reward."""
+        assert self._steps.loaded is not None
+        row = self._steps.loaded.samples[position]
+        return f"{place(step, position)} · {reward_words(step.samples[position], row)}"
 
     def _take_token(self) -> int | None:
         token, self._token = self._token, None

@@ -391,7 +391,7 @@ def check_terminal() -> None:
 
 
 def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> int:
-    from dumptui.core.store.state import State
+    from dumptui.core.store.state import State, kept_reward_key
     from dumptui.core.store.summaries import WORTH_WORKERS
 
     if not resources.can_have_bytes(SCREEN_BYTES):
@@ -399,6 +399,9 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     if not resources.can_have_threads(SCREEN_THREADS):
         raise DumpError("terminal", f"the screen takes {SCREEN_THREADS} threads, more than may be started (ulimit -u)")
     key = step_key(args)
+    state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
+    if args.reward_key is None:
+        summaries.reward_key = kept_reward_key(state)
     workers = None
     unknown = (key for key in run.steps if summaries.known(key) is None)
     if len(list(islice(unknown, WORTH_WORKERS))) == WORTH_WORKERS:  # no more are counted: that takes 0.1 s of 5,000
@@ -411,7 +414,6 @@ def start_screen(run: Run, summaries: Summaries, args: argparse.Namespace) -> in
     from dumptui.tui.terminal.defects import last_words
     from dumptui.tui.terminal.themes import begin_with_theme
 
-    state = State(run.root, None) if args.demo else State.of(run.root)  # a generated run is gone with its folder
     app = DumpTui(run, key, args.sample, args.pane, summaries, workers, args.follow, args.bell, state)
     begin_with_theme(app)
     app.run(mouse=not args.no_mouse)

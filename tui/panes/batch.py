@@ -12,9 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
+from dumptui.core.fields.registry import field_label
 from dumptui.core.files.step_files import StepKey
 from dumptui.core.step.distribution import Distribution
 from dumptui.core.tables import steps
+from dumptui.core.tables.columns import SAMPLE_COLUMNS
+from dumptui.core.tables.view_columns import DISTRIBUTION_COLUMNS, TRAIN_FILE_COLUMNS
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
@@ -62,6 +65,11 @@ What the trainer wrote of the step: its files, and the trained samples with thei
   **escape** goes back.
 """
 
+    TABLES = {
+        "files": TRAIN_FILE_COLUMNS,
+        "batch-columns": DISTRIBUTION_COLUMNS,
+        "batch-samples": SAMPLE_COLUMNS,
+    }
     BINDINGS = [
         Binding("s", "sort", "Sort", id="batch.sort"),
         Binding("S", "reverse", "Reverse", show=False, id="batch.reverse"),
@@ -160,7 +168,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         table.show(
             [field.column for field in columns.BATCH_COLUMNS],
             len(found),
-            lambda at: columns.cells(columns.BATCH_COLUMNS, asdict(self.columns[at])),
+            lambda at: columns.cells(columns.BATCH_COLUMNS, shown_distribution(self.columns[at])),
             style=lambda at: "warn" if self.columns[at].not_finite else None,
         )
         with self.prevent(Table.Highlighted):
@@ -177,7 +185,8 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         if not self.columns:
             return bars.show((), (0.0, 0.0), "")
         one = self.columns[at]
-        label = f"{one.name}, {one.count:,} tokens" if one.bins else f"{one.name}: {one.reason or 'no value'}"
+        name = visible(field_label(one.name))
+        label = f"{name}, {one.count:,} tokens" if one.bins else f"{name}: {one.reason or 'no value'}"
         bars.show(one.bins, one.ends, label)
 
     def action_sort(self) -> None:
@@ -258,3 +267,8 @@ def sample_fields(rows: Sequence[Record]) -> list[Field]:
     hidden = {"optimizer_step"} if len({row["optimizer_step"] for row in rows} - {None}) < 2 else set()
     hidden |= {"ref_entropy_mean"} if all(row["ref_entropy_mean"] is None for row in rows) else set()
     return [field for field in columns.BATCH_SAMPLES if field.key not in hidden]
+
+
+def shown_distribution(found: Distribution) -> Record:
+    """Return the row of a per-token column by its name on screen."""
+    return {**asdict(found), "name": field_label(found.name)}

@@ -13,7 +13,6 @@ from textual.containers import Vertical
 from dumptui.core.text import sample_label, visible
 from dumptui.tui.panes.pane import Pane
 from dumptui.tui.panes.requests import ReadWanted, TokensWanted
-from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.conversation import ConversationView
 from dumptui.tui.presentation.sheets import Sheet, SheetSource, conversation_sheet
 from dumptui.tui.reading.markdown import Drawn
@@ -153,7 +152,6 @@ def title(talk: ConversationView, place: str) -> Text:
     facts = [
         place,
         talk.conversation.note or "",
-        f"reward {columns.reward_in_full(sample.shown_reward)}",
         sample.status,
         f"{len(messages)} message{'s' * (len(messages) != 1)}",
         f"{calls} tool call{'s' * (calls != 1)}" if calls else "",

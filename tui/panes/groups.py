@@ -9,7 +9,9 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
 from dumptui.core.files.step_files import StepKey
+from dumptui.core.tables.columns import SAMPLE_COLUMNS
 from dumptui.core.tables.group_members import Group
+from dumptui.core.tables.view_columns import GROUP_COLUMNS
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
@@ -69,6 +71,7 @@ attempts with a reward, c of them successes; in the table k is n. The samples of
 their mean reward. `~` means that samples without a reward are not counted. A sample without train data counts with its
 own reward, if the trainer's raw rewards equal the samples'.
 """
+    TABLES = {"group-rows": GROUP_COLUMNS, "members": SAMPLE_COLUMNS}
     BINDINGS = [
         Binding("s", "sort", "Sort", id="groups.sort"),
         Binding("S", "reverse", "Reverse", show=False, id="groups.reverse"),

@@ -10,6 +10,7 @@ from textual.containers import Vertical
 
 from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.overview import key_of, place_of
+from dumptui.core.tables.view_columns import FINDING_COLUMNS
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
@@ -41,6 +42,7 @@ step while the run is read; while a run is followed, steps that change are check
 - **enter** opens the step, or the token where the problem names one; **ctrl+r** refreshes the list; **escape** goes
   back.
 """
+    TABLES = {"findings": FINDING_COLUMNS}
     BINDINGS = [Binding("ctrl+r,r", "again", "Refresh", id="health.again")]
 
     WITHOUT_ACTIONS = frozenset({"conversation", "facts", "sample", "member", "compare"})

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.widget import Widget
 
 from dumptui.core.types import Record
+from dumptui.tui.presentation.meanings import table_meanings, without_repeats
 from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
 from dumptui.tui.widgets.table.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dumptui.core.files.step_files import StepKey
+    from dumptui.core.tables.columns import ColumnDefinition
+    from dumptui.core.tables.meanings import Meaning
     from dumptui.tui.reading.messages import StepLoaded
     from dumptui.tui.session.sample_order import Arrangement
     from dumptui.tui.widgets.message import Answer
@@ -22,6 +27,8 @@ class Pane(Widget):
 
     WITHOUT_ACTIONS: ClassVar[frozenset[str]] = frozenset()
     """Actions of the app that make no sense in this pane and are not offered there."""
+    TABLES: ClassVar[Mapping[str, Sequence[ColumnDefinition]]] = {}
+    """The columns of its tables, by the id of the table."""
     ANSWERS_RENEW: ClassVar[bool] = False
     """Whether an answer of the reader shows the pane from the start, so that a pane that failed gets another try."""
 
@@ -52,6 +59,14 @@ class Pane(Widget):
 
     def take(self, answer: Answer) -> None:
         """Show an answer of the reader, if it is for this pane."""
+
+    def meanings(self) -> list[Meaning]:
+        """Return what the columns on screen mean, those of the table with the focus first."""
+        tables = [table for table in self.query(Table) if str(table.id) in self.TABLES and table.columns]
+        tables.sort(key=lambda table: not table.has_focus)
+        return without_repeats(
+            meaning for table in tables for meaning in table_meanings(table.columns, self.TABLES[str(table.id)])
+        )
 
     def sheet(self, source: SheetSource) -> Sheet | None:
         """Return what the pane shows as plain values: here the cells of the table that has the focus."""

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 
 from dumptui.core.files.step_files import StepKey
+from dumptui.core.tables.view_columns import PROMPT_COLUMNS
 from dumptui.core.text import plural
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
@@ -47,6 +48,7 @@ Every prompt of the run over all steps, those that were never solved first.
 - **solve rate** has the share of solved attempts at its newest steps, the newest last.
 - **f** chooses which prompts are listed. **enter** opens the group of a prompt at its newest step.
 """
+    TABLES = {"prompt-rows": PROMPT_COLUMNS}
     BINDINGS = [
         Binding(
             "f,slash", "choose", "Filter", key_display="f", id="prompts.filter", tooltip="List one kind of prompts"

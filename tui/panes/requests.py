@@ -49,9 +49,9 @@ class FindingWanted(Request):
 
 
 class RewardKeyChosen(Request):
-    """Use this entry of rewards that are dicts as the reward."""
+    """Use this entry of rewards that are dicts as the reward; None means the default one."""
 
-    name: str
+    name: str | None
 
 
 class SampleChosen(Request):

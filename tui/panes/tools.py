@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from dumptui.core.files.step_files import StepKey
+from dumptui.core.tables.view_columns import TIMELINE_COLUMNS, TOOL_COLUMNS
 from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
@@ -54,6 +55,8 @@ Whether the tools or the model make rewards low: the tool calls of the step by t
 - Below are the samples, those that ended last first, with generation, tools and waiting on one time axis.
 - **enter** on a tool lists only its samples, **enter** on a sample opens its tokens, **escape** goes back.
 """
+
+    TABLES = {"tool-rows": TOOL_COLUMNS, "timeline": TIMELINE_COLUMNS}
 
     def __init__(self) -> None:
         super().__init__(id="tools")

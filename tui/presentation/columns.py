@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
-from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS, ColumnDefinition, Format, is_of_difference
+from dumptui.core.tables.columns import (
+    ENTRY_PREFIX,
+    SAMPLE_COLUMNS,
+    STEP_COLUMNS,
+    ColumnDefinition,
+    Format,
+    entry_column,
+    is_of_difference,
+)
 from dumptui.core.tables.view_columns import (
     DISTRIBUTION_COLUMNS,
     FINDING_COLUMNS,
@@ -28,6 +36,7 @@ from dumptui.tui.widgets.table.layout import Column
 
 Write = Callable[[object], str]
 LEFT_KINDS = ("text", "list")
+MIN_ENTRY_CELLS, MAX_ENTRY_CELLS = 6, 14
 MIN_CELLS = 4  # cells of a number without its decimals
 
 
@@ -341,6 +350,19 @@ TIMELINE = fields_of(
 )
 
 HEALTH = fields_of(FINDING_COLUMNS, {"label": 9, "level": 7, "file": 22, "problem": 70})
+
+
+def entry_fields(rows: Sequence[Record]) -> list[Field]:
+    """Return the columns of the entries of rewards that are dicts, but for the one that is used as the reward."""
+    used = {entry_column(str(row["reward_entry"])) for row in rows[:1]}
+    names = [name for name in (rows[0] if rows else ()) if name.startswith(ENTRY_PREFIX) and name not in used]
+    return [entry_field(name) for name in names]
+
+
+def entry_field(name: str) -> Field:
+    label = visible(name.removeprefix(ENTRY_PREFIX))
+    width = max(MIN_ENTRY_CELLS, min(cell_width(label), MAX_ENTRY_CELLS))
+    return Field(name, label, width, fixed(2), f"the entry {label} of the reward; in filters {visible(name)}")
 
 
 def cells(fields: Sequence[Field], record: Record) -> list[str]:

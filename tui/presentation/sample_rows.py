@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -13,6 +13,7 @@ from dumptui.core.text import plural, visible
 from dumptui.tui.presentation import columns
 
 if TYPE_CHECKING:
+    from dumptui.core.formats.sample import Sample
     from dumptui.core.step.step import Step
     from dumptui.core.types import Record
 
@@ -68,7 +69,7 @@ def sample_style(row: Record) -> str | None:
 
 
 def place(step: Step, position: int) -> str:
-    """Where a sample stands, such as "step 3 · group 92, 3 of 4"."""
+    """Return where a sample is, such as "step 3 · group 92, 3 of 4"."""
     from dumptui.core.step.grouping import mates
 
     group = step.samples[position].group
@@ -76,6 +77,19 @@ def place(step: Step, position: int) -> str:
         return str(step.files.key)
     members = [sample.position for sample in mates(step, position)]
     return f"{step.files.key} · group {group}, {members.index(position) + 1} of {len(members)}"
+
+
+def reward_words(sample: Sample, row: Record) -> str:
+    """Return the reward of a sample in words, such as "reward 1.00 (score; format 0.00)".
+
+    `row` is its row in the samples table, whose reward is that of the entry in use.
+    """
+    entry = row["reward_entry"]
+    if entry is None:
+        return f"reward {columns.reward_in_full(sample.shown_reward)}"
+    entries = sample.shown_reward if isinstance(sample.shown_reward, Mapping) else {}
+    others = ", ".join(f"{name} {columns.fixed(2)(value)}" for name, value in entries.items() if name != entry)
+    return f"reward {columns.fixed(2)(row['reward'])} ({entry}{f'; {others}' if others else ''})"
 
 
 def count_line(row: Record, groups: Sequence[Record]) -> str:

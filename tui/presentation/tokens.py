@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dumptui.core.fields.registry import definition, field_label, scale_of
+from dumptui.core.fields.registry import FIELDS, definition, field_label, scale_of
 from dumptui.core.formats.weight_versions import version_range, version_text
 from dumptui.core.sample.view import SampleField, SampleView
 from dumptui.core.text import clip, sample_label, visible
 from dumptui.core.vocabulary import CONTINUATION_MARK
 from dumptui.tui.cell_formats.tables import number, ratio_number
-from dumptui.tui.presentation import columns
 
 GAP_TEXT = "  "
+LABEL_CELLS = max(len(field.label) for field in FIELDS)  # so that what the statistics are is aligned
 TOKEN_WIDTH = 32  # cells of a token's own text: some are 80 blanks
 
 
@@ -35,7 +35,6 @@ def title(view: SampleView, place: str) -> Text:
     ]
     facts = [
         place,
-        f"reward {columns.reward_in_full(sample.shown_reward)}",
         "" if sample.status == "completed" else visible(sample.status),
         ", ".join(filter(None, counts)),
         f"prompt {sample.prompt_length}",
@@ -53,7 +52,7 @@ def statistic_text(view: SampleView, name: str) -> Text:
     field = view.fields.get(name)
     if field is None:
         return Text("no per-token statistic is dumped for this sample", "bold")
-    text = Text().append(visible(name), "bold")
+    text = Text().append(visible(field_label(name)), "bold")
     if formula := definition(name).formula:
         text.append(f" = {formula}")
     if field.state != "ok" or field.reason:
@@ -64,7 +63,7 @@ def statistic_text(view: SampleView, name: str) -> Text:
 def absence(view: SampleView, name: str) -> str:
     """Why another statistic than `name` is shown."""
     field = view.fields.get(name)
-    return "" if field is None or field.usable else f"no {name}: {field.state}, {field.reason} · "
+    return "" if field is None or field.usable else f"no {field_label(name)}: {field.state}, {field.reason} · "
 
 
 def worst_text(view: SampleView, name: str, worst: Sequence[int]) -> str:
@@ -73,8 +72,10 @@ def worst_text(view: SampleView, name: str, worst: Sequence[int]) -> str:
 
 
 def choice_text(name: str, field: SampleField) -> str:
-    """A statistic in the list of them."""
-    return visible(name if field.state == "ok" else f"{name}  ({field.state}: {field.reason})")
+    """A statistic in the list of them: what it is, or why it is not there."""
+    known = definition(name)
+    state = "" if field.state == "ok" else f"({field.state}: {field.reason})  "
+    return visible(f"{field_label(name):<{LABEL_CELLS}}  {state}{known.meaning}".rstrip())
 
 
 def signed(name: str, value: float | None) -> str:
@@ -134,6 +135,6 @@ def context(view: SampleView, position: int) -> Text:
     facts = [
         "" if version is None else visible(version_text(version)),
         f"turn {turn}" if turn is not None and len(view.turns) > 1 else "",
-        "" if rank is None or view.chunks is None else f"cp {rank} of {view.chunks.size}",
+        "" if rank is None or view.chunks is None else f"cp rank {rank} of {view.chunks.size}",
     ]
     return Text("".join(f"{GAP_TEXT}{fact}" for fact in facts if fact))

@@ -68,8 +68,8 @@ class Reader(ReaderThread):
     def open_step(self, key: StepKey) -> None:
         self.submit_latest(lambda: self._work.open_step(key))
 
-    def take_reward(self, name: str) -> None:
-        """From now on this entry of rewards that are dicts is the reward: all rows have to be worked out again."""
+    def take_reward(self, name: str | None) -> None:
+        """Use this entry of rewards that are dicts from now on, None for the default: all rows are computed again."""
         self._summaries.reward_key = name
         self.submit(lambda: self._work.forget())
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
 from dumptui.core.files.step_files import StepKey
 from dumptui.core.process.resources import need_polars
+from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS
+from dumptui.core.tables.meanings import of_column
 from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.meanings import in_full
 from dumptui.tui.session.preferences import TABLE_COLUMNS
 from dumptui.tui.session.sample_order import Arrangement, StepArrangement
 from dumptui.tui.terminal.in_thread import in_thread
@@ -23,6 +26,8 @@ from dumptui.tui.widgets.dialogs.prompt import Ask
 if TYPE_CHECKING:
     from dumptui.core.formats.sample import Sample
 
+DEFINITIONS = {"samples": SAMPLE_COLUMNS, "steps": STEP_COLUMNS}
+DEFAULT_ENTRY = "default"
 FILTER_HINT = "such as reward == 0 and truncated and max_abs_lp_diff > 1; leave empty to show all"
 STEP_FILTER_HINT = "such as mean_abs_lp_diff > 0.03 and not evaluation; leave empty to show all"
 PATTERN_HINT = "regular expression, searched in prompt, response and messages; start with (?i) to ignore case"
@@ -47,8 +52,21 @@ def ask_filter(rows: Sequence[Record], asked: Arrangement, history: Sequence[str
         return f"{len(replace(asked, where=text).select(rows))} of {plural(len(rows), noun)}"
 
     labels = {name: label for label, name in asked.LABELS.items() if label != name}
-    names = {name: labels.get(name, "") for name in (rows[0] if rows else ())}
+    names = {name: labels.get(name, "") for name in most_used(rows[0] if rows else (), asked, history)}
     return Ask(f"show {noun}s where", check, value=asked.where, hint=hint, names=names, history=history)
+
+
+def most_used(names: Iterable[str], asked: Arrangement, history: Sequence[str]) -> list[str]:
+    """Return the names of columns by how many earlier filters use them, by name or label; then as on screen."""
+    labels = {name: label for label, name in asked.LABELS.items()}
+    places = {field.key: place for place, field in enumerate(asked.FIELDS) if field.default}
+
+    def is_used(name: str, text: str) -> bool:
+        words = {name, labels.get(name, name)}
+        return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
+
+    uses = {name: sum(is_used(name, text) for text in history) for name in names}
+    return sorted(uses, key=lambda name: (-uses[name], places.get(name, len(places))))
 
 
 def ask_pattern(title: str, value: str, history: Sequence[str] = (), hint: str = PATTERN_HINT) -> Ask:
@@ -98,18 +116,23 @@ def read_step(text: str, evaluation: bool) -> StepKey:
 # Choices ---------------------------------------------------------------------------------------------------------
 
 
-def choose_sort(table: str, shown: columns.Shown, sort: columns.Sort) -> ChooseMore:
-    """Return the choice of a column of "samples" or "steps" to sort by."""
+def choose_sort(table: str, shown: columns.Shown, sort: columns.Sort, more: Sequence[columns.Field] = ()) -> ChooseMore:
+    """Return the choice of a column of "samples" or "steps" to sort by; `more` are columns of this step alone."""
     title = f"sort the {table} by" + (" (space: add as secondary key)" if sort else "")
-    choices = [described(field) for field in columns.chosen_fields(TABLE_COLUMNS[table], shown)]
-    return ChooseMore(title, choices, sort[0][0] if sort else None)
+    choices = [described(field) for field in (*columns.chosen_fields(TABLE_COLUMNS[table], shown), *more)]
+    return ChooseMore(title, choices, sort[0][0] if sort else None, meanings_of(table))
 
 
 def pick_columns(table: str, shown: columns.Shown) -> Pick:
     """Return the choice of the columns of "samples" or "steps"; the first column is always shown."""
     fields = TABLE_COLUMNS[table]
     picked = [field.key for field in columns.chosen_fields(fields, shown)]
-    return Pick(f"columns of the {table}", [described(field) for field in fields[1:]], picked)
+    return Pick(f"columns of the {table}", [described(field) for field in fields[1:]], picked, meanings_of(table))
+
+
+def meanings_of(table: str) -> dict[str, str]:
+    """Return what the columns of "samples" or "steps" mean, by their names."""
+    return {column.name: in_full(of_column(column)) for column in DEFINITIONS[table]}
 
 
 def described(field: columns.Field) -> tuple[str, str]:
@@ -123,5 +146,6 @@ def reward_names(samples: Sequence[Sample]) -> list[str]:
 
 
 def choose_reward_key(names: Sequence[str]) -> Choose:
-    """Return the choice of the reward entry; the answer is its position, since names may be any text."""
-    return Choose("use as reward", [(str(position), visible(name)) for position, name in enumerate(names)])
+    """Return the choice of the reward entry. The answer is DEFAULT_ENTRY or a position, since names may be any text."""
+    default = (DEFAULT_ENTRY, "default: the trainer's entry, else score, reward, acc or the first number")
+    return Choose("use as reward", [*((str(place), visible(name)) for place, name in enumerate(names)), default])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dumptui.core.store.state import State
+from dumptui.core.store.state import REWARD_KEY, State
 from dumptui.tui.presentation import columns
 
 MAX_HISTORY = 50  # texts in each history
@@ -48,6 +48,10 @@ class Preferences:
 
     def keep_sort(self, sort: columns.Sort) -> None:
         self._state.put("samples.sort", [list(pair) for pair in sort] or None)
+
+    def keep_reward_key(self, name: str | None) -> None:
+        """Save the entry that is used as the reward where rewards are dicts; None means the default."""
+        self._state.put(REWARD_KEY, name)
 
     def history(self, name: str) -> list[str]:
         """Return the "filters" or "patterns" typed so far, the newest first."""

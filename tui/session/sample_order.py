@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS
+from dumptui.core.text import visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
 
@@ -69,8 +70,10 @@ class Arrangement:
             return ""
         if len(self.sort) == 1:
             key, down = self.sort[0]
-            return f"by {labels[key]}, {'largest' if down else 'smallest'} first"
-        return "by " + ", then ".join(f"{labels[key]} {'▼' if down else '▲'}" for key, down in self.sort)
+            return f"by {visible(labels.get(key, key))}, {'largest' if down else 'smallest'} first"
+        return "by " + ", then ".join(
+            f"{visible(labels.get(key, key))} {'▼' if down else '▲'}" for key, down in self.sort
+        )
 
 
 class StepArrangement(Arrangement):

@@ -275,9 +275,9 @@ async def rewritten_while_open(job: Job, follower: Follower) -> None:
     """A step is rewritten while its sample is on screen; the train files of another can't be listed."""
     follower.choose(StepKey(4))
     await follower.go("enter", "down", "enter")
-    await follower.until_shown("lp_diff against position", "sample 17 ·")
+    await follower.until_shown("Δ against position", "sample 17 ·")
     await follower.through(job.step(4, attempt=2))
-    await follower.until_shown("lp_diff against position", "sample 17 ·")
+    await follower.until_shown("Δ against position", "sample 17 ·")
     await follower.go(*BACK)
 
 

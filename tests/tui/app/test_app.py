@@ -278,7 +278,7 @@ EVERY = ["Δ", "ratio", "trainer", "engine", "ref", "H", "adv", "cp", "of", "ret
 async def test_statistics_of_the_tokens(session: Session) -> None:
     app, pilot = session
     await go(pilot, "3")
-    await until_shown(pilot, "lp_diff = trainer - engine", "lp_diff against position", "worst #")
+    await until_shown(pilot, "Δ = trainer - engine", "Δ against position", "worst #")
     at = next(at for at, line in enumerate(lines(app)) if line.startswith(" #"))
     assert re.findall(r" ([^\W\d]+) +[-+]?\d", " ".join(lines(app)[at : at + 2]))[1:] == EVERY
     first, second = re.findall(r"worst #(\d+) [-+.\d]+, #(\d+)", text(app))[0]
@@ -290,10 +290,10 @@ async def test_statistics_of_the_tokens(session: Session) -> None:
         await until(pilot, lambda worst=worst: f"^{worst}" in text(app) or f"{worst}^" in text(app))  # type: ignore[misc]
     await go(pilot, "m")
     await until_shown(pilot, "statistic for shades and chart")
-    await choose(pilot, "entropy")
-    await until_shown(pilot, "entropy · scale of the", "worst #", "entropy against position")
+    await choose(pilot, "H ")
+    await until_shown(pilot, "H · scale of the", "worst #", "H against position")
     await go(pilot, "n")
-    await until_shown(pilot, "entropy against position")
+    await until_shown(pilot, "H against position")
     await click(pilot, chart, chart.size.width - 1, 3)
     await until(pilot, lambda: heat.cursor == len(heat.flow) - 1)
     await until_shown(pilot, f" #{heat.cursor} ")

@@ -56,7 +56,7 @@ async def test_a_cell_a_row_and_a_text_are_copied(demo: Path) -> None:
         assert app.loaded is not None
         assert app.clipboard == str(app.loaded.step.samples[1].response_length)
         await press(pilot, "enter")
-        await until_shown(pilot, "lp_diff against position")
+        await until_shown(pilot, "Δ against position")
         await press(pilot, "]", "y")
         await pick(pilot, "the response")
         assert app.clipboard == app.loaded.step.samples[1].response

@@ -152,7 +152,7 @@ async def test_end_among_the_steps_follows_again_and_elsewhere_goes_to_the_end(r
 async def test_who_looks_at_a_sample_is_left_there(root: Path) -> None:
     write(root, 0)
     async with live(root) as (app, pilot):
-        for keys, there in ((["enter", "down"], "sample"), (["up", "enter"], "lp_diff against position")):
+        for keys, there in ((["enter", "down"], "sample"), (["up", "enter"], "Δ against position")):
             await press(pilot, *keys)
             await until(pilot, lambda: not app.wait.waiting)
             step = len(app.steps.run.steps)
@@ -187,7 +187,7 @@ async def test_a_step_that_is_written_anew_is_reloaded_where_it_is_open(root: Pa
     write(root, 0)
     async with live(root) as (app, pilot):
         await press(pilot, "enter", "down", "down", "down", "enter")
-        await until_shown(pilot, "sample 3 ·", "lp_diff against position")
+        await until_shown(pilot, "sample 3 ·", "Δ against position")
         again = [sample(at, group_index=0, seed=50 + at) for at in range(2)]
         put(root, 0, again, train=False, age=10)
         app.reader.look()
@@ -198,7 +198,7 @@ async def test_a_step_that_is_written_anew_is_reloaded_where_it_is_open(root: Pa
         app.reader.look()
         await until(pilot, lambda: app.loaded is not None and app.loaded.step.trained == 2)
         await press(pilot, "3")
-        await until_shown(pilot, "lp_diff against position")
+        await until_shown(pilot, "Δ against position")
 
 
 def age(root: Path, step: int, seconds: float) -> None:
@@ -346,7 +346,7 @@ async def test_a_selected_step_that_was_half_written_is_shown_once_it_is_whole(r
         await until(pilot, lambda: app.loaded is not None and app.loaded.step.trained == 4)
 
 
-@pytest.mark.parametrize(("keys", "there"), [("", "4 samples in 1 group"), ("enter", "lp_diff against position")])
+@pytest.mark.parametrize(("keys", "there"), [("", "4 samples in 1 group"), ("enter", "Δ against position")])
 async def test_a_step_that_is_written_anew_while_its_sample_is_open_comes_back_at_the_sample(
     root: Path, keys: str, there: str
 ) -> None:
@@ -599,7 +599,7 @@ async def test_a_tokenizer_that_is_written_late_is_used_in_every_pane(root: Path
     path = root / "tokenizer" / "tokenizer.json"
     async with live(root) as (app, pilot):
         await press(pilot, "enter", "enter")
-        await until_shown(pilot, "sample 0 ·", "lp_diff against position")
+        await until_shown(pilot, "sample 0 ·", "Δ against position")
         assert "word" not in text(app)
         path.parent.mkdir()
         whole = json.dumps({"version": "1.0", "model": TOKENIZER, "added_tokens": []})
@@ -685,7 +685,7 @@ async def test_what_was_open_is_there_again_once_what_kept_it_away_is_over(
     path = root / "rollout_data" / "0.pt"
     async with live(root, StepKey(0)) as (app, pilot):
         await press(pilot, "enter", "down", "down", "enter")
-        await until_shown(pilot, "sample 2 ·", "lp_diff against position")
+        await until_shown(pilot, "sample 2 ·", "Δ against position")
         await press(pilot, "right", "right", "right")
         before, token = await still(pilot), app.tokens.token
         assert token > 0
@@ -699,14 +699,14 @@ async def test_what_was_open_is_there_again_once_what_kept_it_away_is_over(
 
         root.rename(tmp_path / "away")
         app.reader.look()
-        await until_shown(pilot, "run: no such folder", "sample 2 ·", "lp_diff against position")
+        await until_shown(pilot, "run: no such folder", "sample 2 ·", "Δ against position")
         (tmp_path / "away").rename(root)
         app.reader.look()
         await until(pilot, lambda: text(app) == before)
 
         forget(root, 0)
         app.reader.look()
-        await until_shown(pilot, "step 0: its files are gone", "sample 2 ·", "lp_diff against position")
+        await until_shown(pilot, "step 0: its files are gone", "sample 2 ·", "Δ against position")
         assert app.tokens.token == token
 
 

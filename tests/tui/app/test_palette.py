@@ -30,7 +30,7 @@ async def find(pilot: Pilot[None], query: str, *shown: str) -> None:
         ("half a page down", "Half a page down", "step 0 >"),
         ("command line", "Command line  (:)", "this command prints the view on screen"),
         ("why so low", "Bookmark: why so low [/]␛", "2_0.pt"),
-        ("pane: tok", "Pane: Tokens", "lp_diff against position"),
+        ("pane: tok", "Pane: Tokens", "Δ against position"),
     ],
 )
 async def test_an_entry_does_what_it_says(demo: Path, query: str, label: str, then: str) -> None:
@@ -43,7 +43,7 @@ async def test_an_entry_does_what_it_says(demo: Path, query: str, label: str, th
 
 async def test_every_key_that_does_something_here_has_an_entry(demo: Path) -> None:
     async with opened_with_state(demo, sample=(96, 0), key=StepKey(3), size=(120, 60)) as (app, pilot):
-        await until_shown(pilot, "lp_diff against position")
+        await until_shown(pilot, "Δ against position")
         labels = {one.binding.description for one in app.screen.active_bindings.values() if not one.binding.system}
         assert {"Worst token", "Copy", "Export", "Next token", "Previous step", "Last session"} <= labels
         await press(pilot, "ctrl+p")

@@ -177,17 +177,17 @@ async def test_the_batch_pane_tells_of_packing_and_columns(demo: Path) -> None:
     async with opened(demo, key=StepKey(3), size=(120, 40)) as (app, pilot):
         await go(pilot, "2")
         await until_shown(
-            pilot, "not trained  4 without a train row, like their whole group: 124 125 126 127 · 12", "advantages, "
+            pilot, "not trained  4 without a train row, like their whole group: 124 125 126 127 · 12", "adv, "
         )
         await until_shown(pilot, "4 micro-batches per DP shard in 1 optimizer step", "tokens  dp 0 3,876")
         table = app.panes.of(BatchPane).query_one("#batch-columns", Table)
-        assert under_cursor(table)[0] == "advantages"
+        assert under_cursor(table)[0] == "adv"
         await go(pilot, "tab", "home")
-        await until_shown(pilot, "train_log_probs, ")
+        await until_shown(pilot, "trainer, ")
         await go(pilot, "v", "down")
-        await until(pilot, lambda: "per-token fields" not in text(app) and "rollout_log_probs, " in text(app))
+        await until(pilot, lambda: "per-token fields" not in text(app) and "engine, " in text(app))
         await go(pilot, "less_than_sign")
-        await until_shown(pilot, "step 2 · trained on 32 of 32", "not trained  none", "rollout_log_probs, ")
+        await until_shown(pilot, "step 2 · trained on 32 of 32", "not trained  none", "engine, ")
         await go(pilot, "v")
         await until_shown(pilot, "per-token fields")
 
@@ -210,7 +210,7 @@ async def test_the_batch_pane_tells_the_micro_batch_of_each_sample(shared: Path,
 async def test_the_samples_of_the_batch_are_sorted_as_those_of_the_step_are(demo: Path) -> None:
     async with opened(demo, key=StepKey(2), size=(120, 40)) as (app, pilot):
         await go(pilot, "2")
-        await until_shown(pilot, "advantages, ")
+        await until_shown(pilot, "adv, ")
         table = app.panes.of(BatchPane).query_one("#batch-samples", Table)
         await go(pilot, "s")
         await until_shown(pilot, "sort the samples by")

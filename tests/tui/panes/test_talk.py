@@ -66,7 +66,7 @@ async def test_a_tab_keeps_step_and_sample_and_escape_goes_back(shared: Path) ->
         )
         await until_shown(pilot, "▸ 0 system", "▾ 1 user", "thinking", "call lookup · result in 3", "▸ 3 tool · lookup")
         await go(app, pilot, tab("tokens"))
-        await until_shown(pilot, "sample 25.1", "lp_diff against position")
+        await until_shown(pilot, "sample 25.1", "Δ against position")
         await go(app, pilot, tab("conversation"), "escape")
         assert app.pane == "rollout"
 

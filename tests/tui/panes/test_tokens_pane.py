@@ -68,7 +68,7 @@ async def session(long_session: Session) -> Session:
     tokens._show_again()
     await surveyed(pilot, app)
     tokens.go_to(shown(app).sample.prompt_length)
-    await until_shown(pilot, "sample 70", "lp_diff = trainer - engine · scale of the step ±")
+    await until_shown(pilot, "sample 70", "Δ = trainer - engine · scale of the step ±")
     return app, pilot
 
 
@@ -121,8 +121,8 @@ async def test_the_window_scale_goes_with_the_window(tmp_path: Path) -> None:
 async def test_a_ratio_is_shaded_by_its_logarithm(session: Session) -> None:
     _, pilot = session
     await press(pilot, "m")
-    await choose(pilot, "imp_ratio")
-    await until_shown(pilot, "imp_ratio = exp(trainer - engine) · scale of the step full at e and 1/e")
+    await choose(pilot, "ratio")
+    await until_shown(pilot, "ratio = exp(trainer - engine) · scale of the step full at e and 1/e")
     await press(pilot, "s")
     await until_shown(pilot, "scale of the sample full at 1.")
 
@@ -130,8 +130,8 @@ async def test_a_ratio_is_shaded_by_its_logarithm(session: Session) -> None:
 async def test_two_statistics_have_an_axis_each(session: Session) -> None:
     app, pilot = session
     await press(pilot, "M")
-    await choose(pilot, "entropy")
-    await until_shown(pilot, "lp_diff (left) and entropy (right, dots) against position", "├")
+    await choose(pilot, "H ")
+    await until_shown(pilot, "Δ (left) and H (right, dots) against position", "├")
     await press(pilot, "M")
     await choose(pilot, "no second")
     await until(pilot, lambda: "├" not in text(app))
@@ -140,10 +140,10 @@ async def test_two_statistics_have_an_axis_each(session: Session) -> None:
 async def test_a_statistic_that_is_not_there_says_why(session: Session) -> None:
     _, pilot = session
     await press(pilot, "m")
-    await choose(pilot, "teacher_log_probs  (not dumped: no file of the step has this column)")
-    await until_shown(pilot, "teacher_log_probs · not dumped: no file of the step has this column")
+    await choose(pilot, "teacher    (not dumped: no file of the step has this column)")
+    await until_shown(pilot, "teacher · not dumped: no file of the step has this column")
     await press(pilot, "n")  # the next sample shows what it has, and says what it lacks
-    lacking = "no teacher_log_probs: not dumped, no file of the step has this column · lp_diff ="
+    lacking = "no teacher: not dumped, no file of the step has this column · Δ ="
     await until_shown(pilot, "sample 71", lacking)
 
 
@@ -154,7 +154,7 @@ async def test_columns_that_nobody_knows_can_be_looked_at(tmp_path: Path) -> Non
     async with opened(tmp_path, 0) as (app, pilot):
         line = token_lines(app)
         assert "teacher -0.500" in line and "value +0.100" in line and "my_scores 0.500" in line
-        for name in ("my_scores", "teacher_log_probs", "values"):
+        for name in ("my_scores", "teacher", "value"):
             await press(pilot, "m")
             await choose(pilot, name)
             await until_shown(pilot, f"{name} · scale of the step", f"{name} against position")
@@ -163,7 +163,7 @@ async def test_columns_that_nobody_knows_can_be_looked_at(tmp_path: Path) -> Non
 async def test_a_field_that_is_partial_says_what_is_missing(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(0, response_len=40)], layout=Layout(cp=2), drop=[1])
     async with opened(tmp_path, 0, size=(120, 30)) as (_, pilot):
-        await until_shown(pilot, "lp_diff = trainer - engine · partial: cp rank 1 of 2 missing", "∅", "╱ missing")
+        await until_shown(pilot, "Δ = trainer - engine · partial: cp rank 1 of 2 missing", "∅", "╱ missing")
 
 
 # The token under the cursor ---------------------------------------------------------------------------------------
@@ -187,8 +187,9 @@ async def test_the_line_of_a_token_tells_everything(tmp_path: Path) -> None:
         app.tokens.go_to(12)
         await until_shown(pilot, "#12 ")
         line = token_lines(app)
-        for part in ("id ", "Δ ", "ratio ", "trainer ", "engine ", "ref ", "H ", "adv ", "v8", "turn 2", "cp 1 of 2"):
-            assert f" {part}" in line
+        statistics = ("Δ ", "ratio ", "trainer ", "engine ", "ref ", "H ", "adv ")
+        for part in ("id ", *statistics, "v8", "turn 2", "cp rank 1 of 2"):
+            assert f" {part}" in line, line
         app.tokens.go_to(9)
         await until_shown(pilot, "loss_mask = 0  turn 1  cp ")
         assert "Δ" not in token_lines(app)
@@ -358,8 +359,8 @@ async def test_zoom_survives_another_statistic_and_ends_with_the_sample(session:
     assert window is not None
     assert str(int(window[0])) in lines(app)[-2]
     await press(pilot, "m")
-    await choose(pilot, "entropy")
-    await until_shown(pilot, "entropy against position")
+    await choose(pilot, "H ")
+    await until_shown(pilot, "H against position")
     assert plot.window == window
     await press(pilot, "L")
     assert plot.window is not None and plot.window[0] > window[0]
@@ -388,7 +389,7 @@ async def test_what_matters_is_there_at_every_size(demo: Path, size: tuple[int, 
     async with opened(demo, 70, step=2, size=size) as (app, pilot):
         await press(pilot, "]")
         at = app.tokens.heat.cursor
-        await until_shown(pilot, "sample 70", "lp_diff = trainer - engine", f"#{at} ")
+        await until_shown(pilot, "sample 70", "Δ = trainer - engine", f"#{at} ")
         assert re.search(rf"\^{at}|{at}\^", text(app))
 
 

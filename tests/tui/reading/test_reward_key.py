@@ -8,10 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from dumptui.core.files.step_files import StepKey
 from dumptui.core.run.run import Run
 from dumptui.core.store.cache import Cache
+from dumptui.core.store.state import State, kept_reward_key
 from dumptui.core.store.summaries import Summaries
 from dumptui.core.tables.group_members import mean_passes, ranked
 from dumptui.tui.reading.reader_thread import ReaderThread
@@ -97,6 +99,34 @@ async def test_on_screen_the_choice_is_in_every_pane(tmp_path: Path) -> None:
         await until_shown(pilot, "reward 0.12", "group 0: 0.00  0.00  0.00  0.00")
         await go(pilot, "6")
         await until_shown(pilot, "zero-std 1 of 2", "pass@1 0.12")
+
+
+async def test_the_other_entries_are_columns_that_filter_and_sort(tmp_path: Path) -> None:
+    async with opened(dump(tmp_path), size=(120, 40)) as (_, pilot):
+        await go(pilot, "enter", *["right"] * 30)
+        await until_shown(pilot, "format")
+        await go(pilot, "slash")
+        pilot.app.screen.query_one(Input).value = "reward.format == 1 and reward == 0"
+        await go(pilot, "enter")
+        await until_shown(pilot, "1 of 8 samples", "reward: score")
+        await go(pilot, "enter")
+        await until_shown(pilot, "sample 4 · step 0 · group 1, 1 of 4 · reward 0.00 (score; format 1.00)")
+        await go(pilot, "4")
+        await until_shown(pilot, "reward 0.00 (score; format 1.00)")
+    done = run(tmp_path, "--print", "samples", "--where", "reward.format == 1", "--csv")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 2 and "reward.format" in done.stdout
+
+
+async def test_the_choice_is_kept_for_the_run_and_can_be_taken_back(tmp_path: Path) -> None:
+    root, folder = dump(tmp_path / "run"), tmp_path / "state"
+    async with opened(root, size=(120, 40), state=State(root, folder)) as (_, pilot):
+        await go(pilot, "R", "down", "enter")
+        await until_shown(pilot, "reward 0.12")
+    assert kept_reward_key(State(root, folder)) == "format"
+    async with opened(root, size=(120, 40), state=State(root, folder)) as (_, pilot):
+        await go(pilot, "R", "end", "enter")
+        await until_shown(pilot, "reward 0.50")
+    assert kept_reward_key(State(root, folder)) is None
 
 
 async def test_on_screen_an_unknown_entry_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,11 @@ from dumptui.core.files.step_files import StepKey
 from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes import TABS
+from dumptui.tui.screens.help import Explanation
 from tests.support.screen import lines, press, still, strips, tab, text, until, until_shown
+
+WORDS = ("|Δ|", "ratio", "H", "~", "!", "stale", "scale of the step", "ref", "adv", "norm", "execution", "episode")
+"""What a reader of the screen asks for first."""
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
@@ -22,13 +26,55 @@ async def test_the_help_of_each_pane_names_it_and_its_keys(demo: Path, size: tup
             await press(pilot, tab(name))
             await until(pilot, lambda name=name: app.pane == name)  # type: ignore[misc]
             await press(pilot, "question_mark")
-            await until_shown(pilot, f"{label}: help", "About")
-            await press(pilot, "down", "space", "up", "space")  # folds the text about it
-            await until_shown(pilot, f"keys: {label}")
+            await until_shown(pilot, f"{label}: help", "First keys")
+            assert f"keys: {label}" in titles(app)
+            await press(pilot, "end")
+            await until_shown(pilot, "About")
             await press(pilot, "slash", *"bookmarks", "enter")
             await until_shown(pilot, "'  Bookmarks")
             await press(pilot, "escape", "escape")
             await until(pilot, lambda: len(app.screen_stack) == 1)
+
+
+def titles(app: DumpTui) -> list[str]:
+    """Return the titles of the blocks of the help."""
+    return [block.title.strip() for block in app.screen.query_one(Explanation).blocks]
+
+
+async def test_the_help_begins_with_ten_keys_and_knows_the_words_on_screen(demo: Path) -> None:
+    app = DumpTui(Run.open(demo), StepKey(1))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.loaded is not None)
+        await press(pilot, "question_mark")
+        await until_shown(pilot, "Rollout: help")
+        first, *_ = app.screen.query_one(Explanation).blocks
+        assert sum(len(line.split("  ")) > 1 for line in first.passages[0].text.lines) == 5  # two columns
+        assert set(WORDS) <= set(titles(app))
+        await press(pilot, "slash", *"reward_episode_mean", "enter")
+        await until_shown(pilot, "mean over executions of their samples' mean reward", "covers: samples with a reward")
+        await press(pilot, "escape", "3")
+        await until_shown(pilot, "Δ = trainer - engine")
+        await press(pilot, "question_mark")
+        await until_shown(pilot, "Tokens: help", "▸ Δ ", "difference of the two log-probs")
+        assert set(WORDS) <= set(titles(app))
+        assert titles(app).index("Δ") < titles(app).index("ratio") < titles(app).index("~")
+
+
+async def test_a_list_shows_what_the_entry_under_its_cursor_means(demo: Path) -> None:
+    app = DumpTui(Run.open(demo), StepKey(1))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.loaded is not None)
+        await press(pilot, "s")
+        await until_shown(pilot, "sort the steps by")
+        assert "unit: nats" not in text(app)
+        await press(pilot, "question_mark", "down", "down", "down")
+        await until_shown(pilot, "unit: nats", "marked with ! from 0.03, an error from 0.3", "mean_abs_lp_diff")
+        await press(pilot, "question_mark")
+        await until(pilot, lambda: "unit: nats" not in text(app))
+        await press(pilot, "escape", "3")
+        await until_shown(pilot, "Δ = trainer - engine")
+        await press(pilot, "m", "question_mark", "down")
+        await until_shown(pilot, "formula: exp(trainer - engine)", "bad: far from 1", "imp_ratio")
 
 
 async def test_the_help_fits_the_width_it_has_and_takes_another_one(demo: Path) -> None:
@@ -38,8 +84,9 @@ async def test_the_help_fits_the_width_it_has_and_takes_another_one(demo: Path) 
         await press(pilot, "question_mark")
         for width in (120, 80, 40):
             await pilot.resize_terminal(width, 60)
+            await press(pilot, "home", "end")
             await still(pilot)
-            shown = [line.split("│")[1].strip(" ▌▇▂▅▃") for line in lines(app) if line.count("│") == 2]
+            shown = [line.split("│")[1].strip(" ▌▇▂▅▃▁▄▆█") for line in lines(app) if line.count("│") == 2]
             words = " ".join(" ".join(shown).split())
             assert "with a trend, and the samples of the step under the cursor. - enter" in words
             assert "from a sample to its tokens; escape goes back. - / shows only the samples" in words
@@ -49,8 +96,8 @@ async def test_keys_in_the_text_are_bold(demo: Path) -> None:
     app = DumpTui(Run.open(demo), StepKey(1))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.loaded is not None)
-        await press(pilot, "question_mark")
-        await until_shown(pilot, "Rollout: help")
+        await press(pilot, "question_mark", "end")
+        await until_shown(pilot, "Rollout: help", "goes deeper")
         line = next(strip for strip in strips(app) if "goes deeper" in strip.text)
         bold = [segment.text for segment in line if segment.style and segment.style.bold]
         assert bold[-2:] == ["enter", "escape"]
@@ -59,10 +106,10 @@ async def test_keys_in_the_text_are_bold(demo: Path) -> None:
 async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
     app = DumpTui(Run.open(demo), StepKey(1), (0, 0), "tokens")
     async with app.run_test(size=(120, 40)) as pilot:
-        await until_shown(pilot, "lp_diff = trainer - engine")
+        await until_shown(pilot, "Δ = trainer - engine")
         for key in ("q", "escape", "question_mark"):
             await press(pilot, "question_mark")
-            await until_shown(pilot, "Tokens: help", "goes to the next worst token")
+            await until_shown(pilot, "Tokens: help", "Worst token")
             await press(pilot, key)
             await until(pilot, lambda: "Tokens: help" not in text(app))
         await press(pilot, "i")

@@ -26,7 +26,7 @@ BURSTS = {
     "the palette": ("", "\x10go to step 0\r", "step 0, 1 of 4"),
     "a token": ("3", "\x0712\r", "#12 "),
     "a search in the tokens": ("3", "/ferry\r", "/ferry/"),
-    "a search in the conversation": ("4", "/ferry\rt", "lp_diff against position"),
+    "a search in the conversation": ("4", "/ferry\rt", "Δ against position"),
 }
 
 

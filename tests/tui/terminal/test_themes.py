@@ -44,7 +44,7 @@ async def test_other_hues_are_there_at_once_said_in_words_and_kept_for_every_run
 
     async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "3")
-        await until_shown(pilot, "lp_diff against position")
+        await until_shown(pilot, "Δ against position")
         before = legend()
         await press(pilot, "C")
         await until_shown(pilot, "red is above zero, blue below")
@@ -58,7 +58,7 @@ async def test_other_hues_are_there_at_once_said_in_words_and_kept_for_every_run
         own = legend()
     async with opened_with_state(demo) as (app, pilot):
         await press(pilot, "3")
-        await until_shown(pilot, "lp_diff against position")
+        await until_shown(pilot, "Δ against position")
         await until(pilot, lambda: legend() == own)
         app.theme = "ansi-light"
         await until(pilot, lambda: legend() == ["color(2)", "color(5)"])
@@ -125,7 +125,7 @@ async def test_without_colour_the_cursor_the_pane_and_large_values_are_told(
         await press(pilot, "enter", "j")
         await until_shown(pilot, ">    65")
         await press(pilot, "enter")
-        await until_shown(pilot, "lp_diff against position")
+        await until_shown(pilot, "Δ against position")
         await press(pilot, "]")
         pieces = [(segment.text, segment.style or Style()) for strip in strips(app) for segment in strip]
         assert next(text.strip() for text, style in pieces if style.reverse) == "3 Tokens"

@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 
 from dumptui.core.files.step_files import StepKey
 from dumptui.core.health.overview import record_of
-from dumptui.core.tables.columns import alarm_words
+from dumptui.core.tables.columns import SAMPLE_COLUMNS, STEP_COLUMNS, alarm_words
 from dumptui.core.types import Record
 from dumptui.tui.panes.pane import Pane
 from dumptui.tui.panes.requests import (
@@ -31,6 +31,7 @@ from dumptui.tui.presentation.sheets import Sheet, SheetSource, table_sheet
 from dumptui.tui.reading.messages import HealthRows, StepLoaded
 from dumptui.tui.reading.run_search import Finder, Searched
 from dumptui.tui.screens.questions import (
+    DEFAULT_ENTRY,
     ask_filter,
     ask_pattern,
     ask_step,
@@ -78,7 +79,9 @@ The steps of the run with a trend, and the samples of the step under the cursor.
 - **a** shows all columns, **C** the columns you pick; **left** and **right** scroll to columns that don't fit.
 - **m** plots another column of the steps; **V** enlarges the trend: **left** and **right** walk along it, **+**, **-**
   and **0** zoom, **H** and **L** scroll, **enter** opens the step. Where a cell covers several steps, the walk and a
-  click go to the one that is seen there. **R** chooses the entry to use as reward where rewards are dicts.
+  click go to the one that is seen there.
+- **R** chooses the entry to use as reward where rewards are dicts; the choice is saved. The other entries are columns
+  at the right, such as `reward.format`, which filters take too.
 - An eval of several datasets has a row for each, `set 0` and so on in the order of the file; the trend follows the row.
 - **v** shows or hides the plot of reward against response length (`x`: truncated samples). Arrows move from point to
   point; **enter** or a second click opens the sample.
@@ -91,6 +94,7 @@ step. `!` means above the threshold: {alarm_words()}, which no statistic include
 While a run is followed, **F** goes to the newest step and then to each new one. In the steps table **end** does the
 same, and **G** goes to the oldest step.
 """
+    TABLES = {"steps": STEP_COLUMNS, "samples": SAMPLE_COLUMNS}
     BINDINGS = [
         Binding(
             "right_square_bracket",
@@ -357,7 +361,8 @@ same, and **G** goes to the oldest step.
 
     def ask_sort(self, shown: columns.Shown) -> None:
         """By one of the columns that are shown, here or in another table of the same samples."""
-        dialog = choose_sort("samples", shown, self.samples.arrangement.sort)
+        entries = columns.entry_fields(self.samples.samples)
+        dialog = choose_sort("samples", shown, self.samples.arrangement.sort, entries)
         self.app.push_screen(dialog, lambda key: self.sort_by(key, dialog.more))
 
     def reverse_samples(self) -> None:
@@ -480,6 +485,8 @@ same, and **G** goes to the oldest step.
 
         def chosen(at: str | None) -> None:
             if at is not None:
-                self.post_message(RewardKeyChosen(names[int(at)]))
+                name = None if at == DEFAULT_ENTRY else names[int(at)]
+                self.memory.keep_reward_key(name)
+                self.post_message(RewardKeyChosen(name))
 
         self.app.push_screen(choose_reward_key(names), chosen)

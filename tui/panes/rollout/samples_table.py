@@ -125,7 +125,7 @@ class SamplesSide(Vertical):
         if self.loaded is None:
             return
         self.order = self.arrangement.order(self.samples, self._kept())
-        fields = columns.chosen_fields(columns.SAMPLES, self.shown)
+        fields = [*columns.chosen_fields(columns.SAMPLES, self.shown), *columns.entry_fields(self.samples)]
         self.table.empty = self._reason()
         self.table.show(
             [field.column for field in fields],

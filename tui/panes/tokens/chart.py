@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from dumptui.core.fields.ratio_limits import LARGEST_RATIO
+from dumptui.core.fields.registry import field_label
 from dumptui.core.sample.view import MASKED, MISSING, PROMPT, SampleView
 from dumptui.core.text import visible
 from dumptui.tui.presentation import shading
@@ -69,9 +70,9 @@ class TokenChart(Vertical):
         self.query_one("#chart-title", Line).say(self._title(view, name, second) if shown else Text())
 
     def _title(self, view: SampleView, name: str, second: str | None) -> Text:
-        text = Text().append(visible(name), "bold")
+        text = Text().append(visible(field_label(name)), "bold")
         if second is not None:
-            text.append(" (left) and ").append(visible(second), "bold").append(" (right, dots)")
+            text.append(" (left) and ").append(visible(field_label(second)), "bold").append(" (right, dots)")
             if (field := view.fields.get(second)) is not None and not field.usable:
                 text.append(f", {field.state}: {visible(field.reason or '')},")
         text.append(" against position")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from textual.binding import Binding
 
 from dumptui.core.errors import DumpError
+from dumptui.core.fields.registry import field_label
+from dumptui.core.tables.meanings import Meaning, of_field
 from dumptui.core.text import visible
 from dumptui.tui.panes.requests import SampleChosen
 from dumptui.tui.panes.tokens.view import SCALE_NAMES, TokenView
+from dumptui.tui.presentation.meanings import in_full
 from dumptui.tui.presentation.sheets import Sheet, SheetSource, sample_sheet
 from dumptui.tui.presentation.tokens import by_interest, choice_text
 from dumptui.tui.reading.messages import FieldSurveyed, TokenHits
@@ -32,11 +35,11 @@ One sample: the prompt is muted, trained tokens are shaded by a statistic, maske
 Special tokens are shown in «». A character made of several tokens is shown on the first one, the others show ⋯.
 
 - **m** chooses the statistic, **M** a second one for the chart, drawn against the right axis.
-- **r** changes the range of the shades: the whole **step** (imp_ratio has full shade at e and 1/e), this **sample**,
+- **r** changes the range of the shades: the whole **step** (ratio has full shade at e and 1/e), this **sample**,
   or the **window**, the tokens on screen.
 - **K** changes the two hues of the shades: orange-blue, red-blue, purple-green. The choice is saved.
 - **]** goes to the next worst token of the sample, and after its last one to those of the whole step; **[** goes back.
-  **}** and **{** use the whole step at once. Worst means largest |value|; for imp_ratio, largest |log|.
+  **}** and **{** use the whole step at once. Worst means largest |value|; for ratio, largest |log|.
 - **/** searches the text for a regular expression, also across tokens; **;** goes to the next match, **,** to the
   previous one; escape clears the search. **ctrl+g** goes to a position.
 - **+** and **-** zoom the chart around the cursor, **H** and **L** scroll it, **0** shows the whole chart. The wheel
@@ -44,9 +47,9 @@ Special tokens are shown in «». A character made of several tokens is shown on
 - **n** and **p** open the next and previous sample in the order of the table.
 - Arrows or **h j k l** move the cursor; a click on text or chart does too. **escape** goes back to the samples.
 
-lp_diff is the trainer's log-prob of a token minus the engine's, imp_ratio the exponential of lp_diff. Both exist only
-where the loss mask is 1 and both log-probs are dumped. Before a token, │ marks the start of a turn (a generate call, or
-a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; each cp rank trained two of them.
+Δ (lp_diff) is the trainer's log-prob of a token minus the engine's, ratio (imp_ratio) the exponential of Δ. Both exist
+only where the loss mask is 1 and both log-probs are dumped. Before a token, │ marks the start of a turn (a generate
+call, or a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; each cp rank trained two of them.
 """
     BINDINGS = [
         Binding("m", "statistic", "Statistic", id="tokens.statistic"),
@@ -82,7 +85,8 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
                 self.insist(name)
 
         if self.view is not None:
-            self.app.push_screen(Choose("statistic for shades and chart", self._choices(), self.shown), chosen)
+            dialog = Choose("statistic for shades and chart", self._choices(), self.shown, self._meanings())
+            self.app.push_screen(dialog, chosen)
 
     def action_second(self) -> None:
         def chosen(name: str | None) -> None:
@@ -91,11 +95,23 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
 
         if self.view is not None:
             choices = [(NO_SECOND, NO_SECOND), *self._choices()]
-            self.app.push_screen(Choose("second statistic (right axis)", choices, self.second or NO_SECOND), chosen)
+            dialog = Choose("second statistic (right axis)", choices, self.second or NO_SECOND, self._meanings())
+            self.app.push_screen(dialog, chosen)
 
     def _choices(self) -> list[tuple[str, str]]:
         assert self.view is not None
         return [(name, choice_text(name, field)) for name, field in by_interest(self.view)]
+
+    def _meanings(self) -> dict[str, str]:
+        assert self.view is not None
+        return {name: in_full(of_field(name)) for name, _ in by_interest(self.view)}
+
+    def meanings(self) -> list[Meaning]:
+        """Return what the statistics mean, those on show first."""
+        if self.view is None:
+            return []
+        names = dict.fromkeys([self.shown, *filter(None, [self.second]), *(name for name, _ in by_interest(self.view))])
+        return [of_field(name) for name in names]
 
     def action_scale(self) -> None:
         self.scale = SCALE_NAMES[(SCALE_NAMES.index(self.scale) + 1) % len(SCALE_NAMES)]
@@ -153,7 +169,7 @@ a run of trained tokens) and ┊ the start of a context-parallel (cp) chunk; eac
         survey = self.surveys.get(self.shown)
         if survey is None or not len(survey.tokens):
             state = "are not known yet" if survey is None else "do not exist: no trained token has a value"
-            self.notify(f"the worst tokens of the step by {visible(self.shown)} {state}", markup=False)
+            self.notify(f"the worst tokens of the step by {visible(field_label(self.shown))} {state}", markup=False)
             return
         position, token = self.walk.next_of_step(survey, by)
         if position == self.opened.position:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from rich.text import Text
@@ -28,7 +28,10 @@ class Dialog(ModalScreen[Answer]):
 
 
 class Listing(Dialog[Answer | None]):
-    """A list over the panes, with the keys of the tables; the answer is None when it is closed."""
+    """A list over the panes, with the keys of the tables; the answer is None when it is closed.
+
+    `?` shows what the entry under the cursor means, by the texts in `meanings`.
+    """
 
     BINDINGS = [
         Binding("escape,q", "dismiss(None)", "Close", id="list.leave"),
@@ -38,7 +41,36 @@ class Listing(Dialog[Answer | None]):
         Binding("ctrl+u", "move('page_up')", "Page up", show=False, id="list.page-up"),
         Binding("g", "move('first')", "First", show=False, id="list.first"),
         Binding("G", "move('last')", "Last", show=False, id="list.last"),
+        Binding("question_mark", "meaning", "Meaning", key_display="?", id="list.meaning"),
     ]
+    choices: Sequence[tuple[str, str]] = ()
+    meanings: Mapping[str, str] = {}
+
+    def compose_meaning(self) -> ComposeResult:
+        """Yield the place below the list where `?` shows a meaning."""
+        if self.meanings:
+            meaning = Static("", id="dialog-meaning")
+            meaning.display = False
+            yield meaning
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self.meanings) if action == "meaning" else True
+
+    def action_meaning(self) -> None:
+        """Show what the entry under the cursor means, and that of each the cursor comes to; or hide it."""
+        meaning = self.query_one("#dialog-meaning", Static)
+        meaning.display = not meaning.display
+        self.set_class(bool(meaning.display), "-meaning")
+        self._say_meaning(self.query_one(OptionList).highlighted)
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        if self.meanings:
+            self._say_meaning(event.option_index)
+
+    def _say_meaning(self, index: int | None) -> None:
+        key = "" if index is None else self.choices[index][0]
+        self.query_one("#dialog-meaning", Static).update(Content(self.meanings.get(key, "")))
 
     async def action_move(self, how: str) -> None:  # an action of the list
         await self.query_one(OptionList).run_action(how)
@@ -47,16 +79,24 @@ class Listing(Dialog[Answer | None]):
 class Choose(Listing[str]):
     """A choice of one; the answer is its key."""
 
-    def __init__(self, title: str, choices: Sequence[tuple[str, str]], current: str | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[tuple[str, str]],
+        current: str | None = None,
+        meanings: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__()
         self.heading = title
         self.choices = choices
         self.current = current
+        self.meanings = meanings or {}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Text(self.heading, style="bold"), id="dialog-title")
             yield OptionList(*(Option(Content(text), id=key) for key, text in self.choices), markup=False)
+            yield from self.compose_meaning()
 
     def on_mount(self) -> None:
         keys = [key for key, _ in self.choices]
@@ -89,17 +129,25 @@ class Pick(Listing["list[str] | str"]):
         Binding("d", "dismiss('default')", "Default", id="pick.default"),
     ]
 
-    def __init__(self, title: str, choices: Sequence[tuple[str, str]], picked: Collection[str]) -> None:
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[tuple[str, str]],
+        picked: Collection[str],
+        meanings: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__()
         self.heading = title
         self.choices = choices
         self.picked = set(picked)
+        self.meanings = meanings or {}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Text(self.heading, style="bold"), id="dialog-title")
             yield Static("space show/hide · enter apply · a all · d default · esc cancel")
             yield OptionList(*map(self._prompt, range(len(self.choices))), markup=False)
+            yield from self.compose_meaning()
 
     def _prompt(self, index: int) -> Content:
         key, text = self.choices[index]

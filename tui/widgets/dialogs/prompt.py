@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from rich.text import Text
 from textual import on, work
@@ -67,12 +67,16 @@ class Words(Suggester):
     def offer(self, text: str) -> Text:
         """Return the names that the last word may become."""
         _, names = self.candidates(text)
+        return self.listed(names[:MAX_SUGGESTIONS]).append("  …" if len(names) > MAX_SUGGESTIONS else "")
+
+    def listed(self, names: Iterable[str] | None = None) -> Text:
+        """Return names, by default all, with their labels on screen."""
         line = Text()
-        for name in names[:MAX_SUGGESTIONS]:
+        for name in self._names if names is None else names:
             line.append("  " if line else "").append(name, "bold")
             if label := self._names[name]:
                 line.append(f" ({label})")
-        return line.append("  …" if len(names) > MAX_SUGGESTIONS else "")
+        return line
 
 
 class Entry(Input):
@@ -126,12 +130,13 @@ class Ask(Dialog[str | None]):
             yield Line(id="ask-says")
 
     def on_mount(self) -> None:
-        keys = "enter apply · esc cancel" + (" · tab complete" if self.words else "")
+        keys = "enter apply · esc cancel" + (" · tab complete, or list columns" if self.words else "")
         self.query_one("#ask-title", Line).say(Text(self.heading, "bold").append(f" · {keys}", "not bold"))
         self._look(self.value)
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
+        self.remove_class("-list")
         self._look(event.value)
 
     @work(exclusive=True)
@@ -167,7 +172,12 @@ class Ask(Dialog[str | None]):
             self.app.release()
 
     def action_complete(self) -> None:
+        """Complete the last word; without one, list every name."""
         entry = self.query_one(Entry)
+        if self.words and not self.words.candidates(entry.value)[1]:
+            self.add_class("-list")
+            self._show(self.words.listed())
+            return
         completed = self.words.completed(entry.value)
         if completed is not None:
             entry.value = completed

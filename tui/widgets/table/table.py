@@ -132,6 +132,10 @@ class Table(Wheel, can_focus=True, inherit_bindings=False):
     def row_count(self) -> int:
         return self._count
 
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self._columns
+
     def texts(self, row: int) -> dict[str, str]:
         """Return the uncut cells of a row by the keys of their columns."""
         return {column.key: text for column, text in zip(self._columns, self._cells(row), strict=True)}
