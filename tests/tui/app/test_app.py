@@ -272,7 +272,7 @@ async def test_all_columns_and_other_trends(session: Session) -> None:
 
 # Tokens -----------------------------------------------------------------------------------------------------------
 
-EVERY = ["Δ", "ratio", "trainer", "engine", "ref", "H", "adv", "cp", "of", "return"]
+EVERY = ["Δ", "ratio", "trainer", "engine", "ref", "H", "adv", "rank", "of", "return"]
 
 
 async def test_statistics_of_the_tokens(session: Session) -> None:

@@ -235,7 +235,7 @@ async def test_the_batch_pane_without_train_files_or_schedule(shared: Path, tmp_
         app.steps.open(StepKey(0, True))
         await until(pilot, lambda: not app.wait.waiting)
         await go(pilot, "2")
-        await until_shown(pilot, "evals have no train batch", "rollout_log_probs")
+        await until_shown(pilot, "evals have no train batch", ">engine")
     write_step(tmp_path, 0, [sample(at) for at in range(10)], train=False)
     async with opened(tmp_path, size=(100, 30)) as (_, pilot):
         await go(pilot, "2")

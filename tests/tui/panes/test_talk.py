@@ -145,7 +145,7 @@ async def test_a_sample_without_conversation_shows_its_turns(demo: Path) -> None
     async with opened(demo, key=StepKey(2), sample=(65, 0), pane="conversation") as (_, pilot):
         await until_shown(
             pilot,
-            "no conversation of this sample",
+            "the trajectory file has no conversation of",
             "▾ 0 user  <|im_start|>user⏎",
             "▾ 1 assistant",
             "thinking",

@@ -171,7 +171,7 @@ async def test_a_field_that_is_partial_says_what_is_missing(tmp_path: Path) -> N
 
 def token_lines(app: DumpTui) -> str:
     shown = lines(app)
-    at = next(at for at, line in enumerate(shown) if re.match(r" #\d+ ", line))
+    at = next(at for at, line in enumerate(shown) if re.match(r" #\d+ \"", line))
     return " ".join(line.strip() for line in shown[at : at + 2])
 
 

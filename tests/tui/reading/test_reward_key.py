@@ -108,7 +108,7 @@ async def test_the_other_entries_are_columns_that_filter_and_sort(tmp_path: Path
         await go(pilot, "slash")
         pilot.app.screen.query_one(Input).value = "reward.format == 1 and reward == 0"
         await go(pilot, "enter")
-        await until_shown(pilot, "1 of 8 samples", "reward: score")
+        await until_shown(pilot, "1 of 8 samples", "where reward.format == 1 and reward == 0")
         await go(pilot, "enter")
         await until_shown(pilot, "sample 4 · step 0 · group 1, 1 of 4 · reward 0.00 (score; format 1.00)")
         await go(pilot, "4")
