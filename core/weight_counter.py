@@ -1,6 +1,6 @@
 """Which weight version the trainer had at each step, worked out for the run: staleness is counted from it.
 
-The engines' counter is raised before the first rollout, after every k-th step, and begins anew with a resumed attempt.
+The engines' counter is raised before the first rollout, after every k-th step, and restarts with a resumed attempt.
 None of that is recorded, but the versions of the samples show it: an attempt's first step was written before anything
 was trained, no sample was written by a version that was not there yet, and a drop is a restart.
 """

@@ -67,7 +67,7 @@ def malformed(group: ShardGroup, column: str) -> str | None:
 
 
 def odd_row(group: ShardGroup, column: str, row: int) -> str | None:
-    """Return what a row holds in place of one value a token, if that is several values."""
+    """Return what a row holds in place of one value per token, if that is several values per token."""
     response = int(group.first.responses[row])
     columns = ((shard, shard.columns[column]) for shard in group.shards if column in shard.columns)
     values = (entries if shard.entries(column) is None else shard.value(column, row) for shard, entries in columns)

@@ -54,7 +54,7 @@ def fill_from_samples(out: TokenField, samples: Sequence[Sample], get: Callable[
 
 
 def what_instead(sample: Sample, name: str, numbers: Numbers | None) -> str | None:
-    """Return what a sample holds in place of one value a token; None if it holds nothing, or the values."""
+    """Return what a sample holds in place of one value per token; None if it holds nothing, or the values."""
     if not sample.response_length or (numbers is not None and len(numbers.values)):
         return None
     if numbers is not None:

@@ -1,4 +1,4 @@
-"""Prompt groups as a person looks at them: the members by reward, and what can be said of their spread."""
+"""Prompt groups as a person looks at them: their samples by reward, and the spread of the rewards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dumptui.core.types import Record
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A prompt group: its row in the groups table, and its members by position in the rollout file.
+    """A prompt group: its row in the groups table, and its samples by position in the rollout file.
 
     `members` has the best reward first and those without one last; `rewards` has theirs in the same order, and
     `rewarded` counts the finite ones. `attempts` are the rewards of its executions; `mean`, `std` and `passes` (pass@k
@@ -38,7 +38,7 @@ class Group:
 
     @property
     def median(self) -> int | None:
-        """The member in the middle, of two the better one."""
+        """The sample in the middle, of two the better one."""
         return self.members[(self.rewarded - 1) // 2] if self.rewarded else None
 
     @property

@@ -1,4 +1,4 @@
-"""The packing of a step's samples for training: tokens per shard and micro-batch, and the samples left out."""
+"""The packing of a step's samples for training: tokens per shard and micro-batch, and the untrained samples."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ OF_SAMPLE_BRIEF = {name: compute for name, compute in OF_SAMPLE.items() if name 
 def samples(
     step: Step, reward_key: str | None = None, *, brief: bool = False, on_field: OnField | None = None
 ) -> list[Record]:
-    """A row a sample in file order; `on_field` is told before each of the per-token fields which share is done.
+    """One row per sample in file order; `on_field` is called before each of the per-token fields which share is done.
 
     A statistic is over the finite values at unmasked positions, None where there is none or a slice is missing;
     `not_finite` counts the others. `brief` leaves out all that the step's own row does not need, half of the work.
@@ -316,7 +316,7 @@ def current_version(step: int, versions: Sequence[Sequence[str]]) -> int:
     that one step tells. Of a run, core/weight_counter.py knows better.
 
     The counter is raised before the first rollout, so a fresh run's step N is written by version N + 1, a plain
-    counter's by version N. One that is far behind began anew with a resumed attempt, or counts an update every few
+    counter's by version N. One that is far behind restarted with a resumed attempt, or counts an update every few
     steps: then the newest version here is all that is known of it.
     """
     counted = [numbers for wrote in versions if (numbers := counters(wrote))]

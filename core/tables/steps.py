@@ -39,7 +39,7 @@ SAME_REWARD = 1e-12
 
 
 def groups(table: Sequence[Record], *, evaluation: bool = False) -> list[Record]:
-    """A row a prompt group of the samples `table`; samples without a group index form one group.
+    """One row per prompt group of the samples `table`; samples without a group index form one group.
 
     Evals dump no group index: their groups are the runs of equal prompts, numbered over the file.
     """
@@ -150,7 +150,7 @@ def total(rows: Sequence[Record], key: str) -> int:
 
 
 def batch(step: Step) -> list[Record]:
-    """A row a train file, in rank order."""
+    """One row per train file, in rank order."""
     number = {id(shard): (at, cp) for at, group in enumerate(step.alignment.groups) for shard, cp in group.placed()}
     schedules = [schedule_of(group) for group in step.alignment.groups]
     rows: list[Record] = []

@@ -130,7 +130,7 @@ def notes(step: Step, sample: Sample, mask_reason: str | None, vocabulary: Vocab
 
 
 def position_rows(document: Record) -> Iterator[Record]:
-    """A row a position of a tokens document."""
+    """One row per position of a tokens document."""
     ids, texts, mask, fields = (document[name] for name in ("token_ids", "token_text", "loss_mask", "fields"))
     assert isinstance(ids, list) and isinstance(fields, dict)
     prompt, response = int(str(document["prompt_length"])), int(str(document["response_length"]))

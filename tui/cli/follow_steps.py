@@ -59,7 +59,7 @@ def is_rewritten(before: Entry | None, after: Entry | None) -> bool:
 class Lines:
     """Each step when it is complete, or when a newer one is and it never will be.
 
-    It comes again, marked as such, when it was written anew or more of it is there.
+    It comes again, marked as such, when it was rewritten or more of it was written.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -76,7 +76,7 @@ class Lines:
             self.pending.pop(key, None)
             return
         self.pending[key] = line
-        # While its train files are those of the earlier attempt, a step that is written anew is not complete.
+        # While its train files are those of the earlier attempt, a step that is being rewritten is not complete.
         if line.is_complete and not (before is not None and files.outdated):
             for done in sorted(one for one in self.pending if one <= key):
                 self._print(done, self.pending.pop(done))

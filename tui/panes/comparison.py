@@ -27,7 +27,7 @@ from dumptui.tui.reading.messages import SamplesCompared
 from dumptui.tui.widgets.diff.diff_view import Beside
 from dumptui.tui.widgets.line import Line
 
-# What is told of the tokens where two samples part, and under which name.
+# The facts shown of the tokens where two samples first differ, and their labels.
 MAX_TOKEN_CELLS = 24  # cells of a token's text
 
 

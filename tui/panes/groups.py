@@ -1,4 +1,4 @@
-"""The Groups pane: the prompt groups of a step, and the members of the one under the cursor."""
+"""The Groups pane: the prompt groups of a step, and the samples of the one under the cursor."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MIN_TAIL_CELLS = 12
 
 
 class GroupsPane(Horizontal, Pane):
-    """Groups on the left, the members of one on the right."""
+    """Groups on the left, the samples of one on the right."""
 
     HELP = """\
 # Groups
@@ -120,7 +120,7 @@ own reward, if the trainer's raw rewards equal the samples'.
         self.samples = sample_records(loaded.step, loaded.samples)
         ends = finite_range([reward for group in self.groups for reward in group.rewards])
         self._records = [group_record(group, ends) for group in self.groups]
-        self.query_one("#groups-title", Line).say(title(loaded.step, self.groups))
+        self.query_one("#groups-title", Line).say(title(loaded.step, self.groups, loaded.samples))
         self.table.empty = "the step has no samples"
         self._show_groups(keep_cursor=self._again)
 
@@ -159,7 +159,7 @@ own reward, if the trainer's raw rewards equal the samples'.
 
     @property
     def current(self) -> int | None:
-        """The position of the member under the cursor."""
+        """The position of the sample under the cursor."""
         return None if self.group is None else self.group.members[self.members.cursor]
 
     def _show_members(self, *, keep_cursor: bool = False) -> None:

@@ -97,7 +97,7 @@ class SamplesArranged(Request):
 
 
 class SortWanted(Request):
-    """Sort the samples by one of these columns, or by `key`; `more`: by it behind the others."""
+    """Sort the samples by one of these columns, or by `key`; `more`: as the secondary key."""
 
     columns: list[str]
     key: str | None = None

@@ -1,4 +1,4 @@
-"""Everything that is dumped of a sample, as blocks of lines."""
+"""All dumped fields of a sample, as blocks of lines."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
@@ -13,7 +13,8 @@ from dumptui.core.tables.view_columns import GROUP_COLUMNS
 from dumptui.core.text import cell_width, plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.presentation import columns
-from dumptui.tui.presentation.signs import sample_cells
+from dumptui.tui.presentation.sample_rows import entry_text
+from dumptui.tui.presentation.signs import PARTIAL_SIGN, sample_cells
 from dumptui.tui.widgets.reward_strip import reward_strip
 
 OF_REWARDS = frozenset(column.name for column in GROUP_COLUMNS if column.covers == "rewarded")
@@ -41,8 +42,8 @@ def group_cells(fields: list[columns.Field], record: Record) -> list[str]:
     cells = sample_cells(fields, record)
     if record["rewarded"] == record["attempts"]:
         return cells
-    is_partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, cells, strict=True)]
-    return ["~" + cell if partial else cell for partial, cell in zip(is_partial, cells, strict=True)]
+    partial = [field.key in OF_REWARDS and cell != "-" for field, cell in zip(fields, cells, strict=True)]
+    return [PARTIAL_SIGN * part + cell for part, cell in zip(partial, cells, strict=True)]
 
 
 def group_label(row: Record) -> str:
@@ -52,10 +53,14 @@ def group_label(row: Record) -> str:
     return f"{label} of dataset {row['dataset']}" if "dataset" in row else label
 
 
-def title(step: Step, groups: list[Group]) -> Text:
-    """Return the groups of a step in a line: how many have equal rewards, and pass@k over all of them."""
+def title(step: Step, groups: list[Group], samples: Sequence[Record]) -> Text:
+    """Return the groups of a step in a line: the entry that is the reward, how many groups have equal
+    rewards, and pass@k over all of them; `samples` are rows of the samples table.
+    """
     text = Text().append(str(step.files.key), "bold")
     text.append(f" · {plural(len(step.samples), 'sample')} in {plural(len(groups), 'group')}")
+    if entry := entry_text(samples):
+        text.append(f" · {entry}")
     spreads = [group.spread for group in groups]
     comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
     text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
@@ -67,7 +72,7 @@ def title(step: Step, groups: list[Group]) -> Text:
             text.append(f", {spreads.count(word)} {word}")
     if spreads and set(spreads) == {"unknown"} and any(isinstance(sample.reward, Mapping) for sample in step.samples):
         text.append(" · rewards are dicts: R in the Rollout pane chooses an entry", "bold")
-    return text.append(passes_text(mean_passes(groups)))
+    return text.append(passes_text(mean_passes(groups), partial=any(map(is_partial, groups))))
 
 
 def group_style(group: Group) -> str | None:
@@ -100,9 +105,14 @@ def facts(group: Group, prompt: str) -> Text:
         text.append(f" · {group.rewarded} of {plural(len(group.members), 'reward')}", "bold")
     if len(group.attempts) < len(group.members):
         text.append(f" · {plural(len(group.members), 'sample')} of {plural(len(group.attempts), 'execution')}", "bold")
-    text.append(passes_text(group.passes)).append("   prompt ", "bold")
+    text.append(passes_text(group.passes, partial=is_partial(group))).append("   prompt ", "bold")
     return text.append(visible(" ".join(prompt[:2000].split())))
 
 
-def passes_text(passes: dict[int, float]) -> str:
-    return "".join(f" · pass@{k} {value:.2f}" for k, value in passes.items())
+def is_partial(group: Group) -> bool:
+    """Whether a prompt group has attempts without a reward."""
+    return group.row["group_index"] is not None and group.attempted < len(group.attempts)
+
+
+def passes_text(passes: dict[int, float], *, partial: bool) -> str:
+    return "".join(f" · pass@{k} {PARTIAL_SIGN * partial}{value:.2f}" for k, value in passes.items())

@@ -35,6 +35,8 @@ def headline(run: Run, key: StepKey, row: Record | None) -> Text:
 
 
 def window_title(key: StepKey, row: Record) -> str:
-    """Return the terminal's title: numbers only, no text that comes from a dump."""
-    reward, difference = fixed(3)(row.get("reward_mean")), fixed(4)(row.get("mean_abs_lp_diff"))
+    """Return the terminal's title: numbers only, no text that comes from a dump. `~` marks a partial one."""
+    partial = partial_columns(row) if row.get("samples") is not None else set()
+    reward = PARTIAL_SIGN * ("reward_mean" in partial) + fixed(3)(row.get("reward_mean"))
+    difference = PARTIAL_SIGN * ("mean_abs_lp_diff" in partial) + fixed(4)(row.get("mean_abs_lp_diff"))
     return f"dumptui {key} reward {reward} |Δ| {difference}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from dumptui.core.formats.media import named
-from dumptui.core.text import plural, visible
+from dumptui.core.text import clip, plural, visible
 from dumptui.tui.presentation import columns
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 NO_TRAIN = "no train"
 MANY_SAMPLES = 16
-"""Members of a group that are listed one by one."""
+"""Samples of a group that are listed one by one."""
+ENTRY_CELLS = 16
+"""Cells of the name of the entry that is the reward."""
 
 
 def sample_records(step: Step, rows: Sequence[Record]) -> list[Record]:
@@ -98,6 +100,12 @@ def count_line(row: Record, groups: Sequence[Record]) -> str:
     return plural(row["samples"], "sample") + (f" in {plural(grouped, 'group')}" if grouped else "")
 
 
+def entry_text(rows: Sequence[Record]) -> str:
+    """Return which entries of dicts the rewards of samples are; "" if the rewards are no dicts."""
+    entries = {str(entry) for row in rows if (entry := row.get("reward_entry")) is not None}
+    return f"reward: {clip(visible(', '.join(sorted(entries))), ENTRY_CELLS)}" if entries else ""
+
+
 def prompt_text(prompt: object) -> str:
     """The prompt's text, of chat messages all that the last one of the user says, media by kind and size."""
     if isinstance(prompt, str):
@@ -115,7 +123,7 @@ def same_group(sample: Record, group: Record) -> bool:
 
 
 def group_line(group: Record | None, samples: Sequence[Record], prompt: str) -> Text:
-    """The prompt group at a glance: its members' rewards, whether they differ, and the prompt."""
+    """The prompt group at a glance: the rewards of its samples, whether they differ, and the prompt."""
     text = Text()
     if group is not None and group["group_index"] is not None:
         rewards = [columns.reward(one["compared_reward"]) for one in samples if same_group(one, group)]

@@ -27,7 +27,7 @@ class ReaderThread:
     """A thread with a queue of calls; `submit_latest` drops one before it that has not begun, or ends it."""
 
     def __init__(self, name: str, failed: Callable[[BaseException], object] = lambda error: None) -> None:
-        """`failed` is told, in the thread, of what a call raised that nobody waits for."""
+        """`failed` is called, in the thread, with what a call raised that nobody waits for."""
         sys.setswitchinterval(SWITCH_SECONDS)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._failed = failed

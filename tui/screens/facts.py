@@ -1,4 +1,4 @@
-"""Everything that is dumped of a sample, over the screen."""
+"""All dumped fields of a sample, over the screen."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ CATCH_UP_SECONDS = 0.1
 
 
 class TerminalApp(DefectApp):
-    """Writes differences, and ends tidily when it is told to end."""
+    """Writes differences, and ends tidily on request."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -182,6 +182,16 @@ async def test_from_groups_to_members_to_tokens_and_back(demo: Path) -> None:
         assert under_cursor(app.panes.of(GroupsPane).table)[0] == "23"
 
 
+async def test_pass_at_k_over_a_part_of_the_attempts_is_marked(tmp_path: Path) -> None:
+    made = [sample(at, group_index=at // 4, reward=None if at == 3 else float(at % 2)) for at in range(8)]
+    write_step(tmp_path, 0, made, train=False, mirror=False)
+    async with opened(tmp_path, size=(120, 30)) as (_, pilot):
+        await go(pilot, TAB)
+        await until_shown(pilot, "zero-std 0 of 2 · pass@1 ~0.42", "group 0 · 3 of 4 rewards · pass@1 ~0.33")
+        await go(pilot, "down")
+        await until_shown(pilot, "group 1 · pass@1 0.50")
+
+
 @pytest.mark.parametrize(("key", "index"), [("b", 72), ("m", 75), ("w", 74)])
 async def test_best_median_and_worst_are_a_key_away(demo: Path, key: str, index: int) -> None:
     async with opened(demo, key=StepKey(2)) as (app, pilot):

@@ -94,11 +94,11 @@ def test_a_metric_that_was_never_logged_is_refused(shared: Path, tmp_path: Path)
 
 async def test_on_screen_the_choice_is_in_every_pane(tmp_path: Path) -> None:
     async with opened(dump(tmp_path), size=(120, 40)) as (_, pilot):
-        await until_shown(pilot, "reward 0.50")
+        await until_shown(pilot, "reward 0.50", "x truncated  reward: score")
         await go(pilot, "w", "down", "enter")
-        await until_shown(pilot, "reward 0.12", "group 0: 0.00  0.00  0.00  0.00")
+        await until_shown(pilot, "reward 0.12", "group 0: 0.00  0.00  0.00  0.00", "x truncated  reward: format")
         await go(pilot, "6")
-        await until_shown(pilot, "zero-std 1 of 2", "pass@1 0.12")
+        await until_shown(pilot, "2 groups · reward: format", "zero-std 1 of 2", "pass@1 0.12")
 
 
 async def test_the_other_entries_are_columns_that_filter_and_sort(tmp_path: Path) -> None:

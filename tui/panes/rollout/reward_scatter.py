@@ -13,6 +13,7 @@ from textual.containers import Vertical
 from dumptui.core.text import visible
 from dumptui.tui.panes.requests import SampleChosen, SampleMoved
 from dumptui.tui.presentation import columns
+from dumptui.tui.presentation.sample_rows import entry_text
 from dumptui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Picture(Vertical):
     def _say(self) -> None:
         text = Text("reward against length", "bold")
         text.append("  • sample  x truncated", "dim")
+        if entry := entry_text(self._records):
+            text.append(f"  {entry}", "dim")
         if self._without:
             text.append(f"  {self._without} without reward", "dim")
         self.query_one("#picture-title", Line).say(text)

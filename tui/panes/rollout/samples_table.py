@@ -13,13 +13,14 @@ from textual.reactive import var
 
 from dumptui.core.errors import DumpError
 from dumptui.core.files.step_files import StepKey
-from dumptui.core.text import clip, plural, visible
+from dumptui.core.text import plural, visible
 from dumptui.core.types import Record
 from dumptui.tui.panes.requests import SampleChosen, SampleRowMoved
 from dumptui.tui.panes.rollout.reward_scatter import Picture
 from dumptui.tui.presentation import columns
 from dumptui.tui.presentation.sample_rows import (
     count_line,
+    entry_text,
     group_line,
     prompt_text,
     same_group,
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 BEFORE_HIT = 60  # characters before a hit that are shown: with them, it is on the line at 80 columns
 
-ENTRY_CELLS = 16  # cells of the name of the entry that is the reward
-
 
 class SamplesSide(Vertical):
     """`order` has the positions of the samples on show; `loaded` is their step, None while there is none."""
@@ -50,7 +49,7 @@ class SamplesSide(Vertical):
     shown: var[columns.Shown] = var("default", init=False)
 
     class SortedBy(FrozenMessage):
-        """A click on the label of a column; `more` to sort by it behind the others."""
+        """A click on the label of a column; `more` to sort by it as the secondary key."""
 
         key: str
         more: bool
@@ -180,9 +179,8 @@ class SamplesSide(Vertical):
             text.append(f" · /{visible(asked.pattern)}/", "bold").append(f" in {self._found()}")
         if asked.sort:
             text.append(f" · {asked.sort_words()}")
-        entries = {str(entry) for row in self.samples if (entry := row.get("reward_entry")) is not None}
-        if entries:
-            text.append(f" · reward: {clip(visible(', '.join(sorted(entries))), ENTRY_CELLS)}")
+        if entry := entry_text(self.samples):
+            text.append(f" · {entry}")
         step = self.loaded.step
         if row["state"] != "ok" and step.files.shards and not step.alignment.orphans:
             text.append(f" · {plural(len(step.files.shards), 'train file')}")
