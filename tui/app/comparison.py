@@ -74,10 +74,12 @@ class Comparison:
         return partners(self._groups.group_of(left), left, self._rollout.order)
 
     def compare(self, left: int, right: int) -> None:
-        if self._steps.loaded is not None:
-            self._pair = left, right
-            self._steps.wait.begin("comparing two samples")
-            self._reader.compare(self._steps.loaded.step, left, right)
+        loaded = self._steps.loaded
+        if loaded is None or max(left, right) >= len(loaded.samples):
+            return self.leave()
+        self._pair = left, right
+        self._steps.ask("comparing two samples", lambda: self.compare(left, right))
+        self._reader.compare(loaded.step, left, right)
 
     def compare_next(self, by: int) -> None:
         """Compare the first sample with the next one."""
@@ -90,11 +92,7 @@ class Comparison:
         compared = self._pane.compared
         if not self.is_shown or compared is None:
             return False
-        loaded = self._steps.loaded
-        if loaded is None or max(compared.left, compared.right) >= len(loaded.samples):
-            self.leave()
-        else:
-            self.compare(compared.left, compared.right)
+        self.compare(compared.left, compared.right)
         return True
 
     # Messages ----------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class SampleFacts:
         if loaded is None or position is None:
             return
         self._asked = (loaded.key, position)
-        self._steps.wait.begin(f"reading all fields of sample {loaded.step.samples[position].index}")
+        self._steps.ask(f"reading all fields of sample {loaded.step.samples[position].index}", self.open)
         self._reader.open_facts(loaded.step, position)
 
     def take(self, answer: Answer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dumptui.core.errors import DumpError
@@ -53,7 +54,7 @@ class Places:
         self._comparison.leave()
         self._samples.leave(reason)
 
-    def show(self, loaded: StepLoaded, *, again: bool, waited: bool) -> None:
+    def show(self, loaded: StepLoaded, *, again: bool, repeat: Callable[[], None] | None) -> None:
         self._panes.show_step(loaded, again=again)
         position = self._samples.position
         if not again:
@@ -62,10 +63,10 @@ class Places:
         elif position is not None and position >= len(loaded.samples):
             self._samples.leave("the step was rewritten with fewer samples")
         else:
-            self._samples.open_again(waited)
+            self._samples.open_again(repeat)
 
-    def show_again(self) -> None:
-        self._samples.open_again(self._steps.wait.waiting)
+    def show_again(self, repeat: Callable[[], None] | None) -> None:
+        self._samples.open_again(repeat)
 
     def show_failure(self, problem: str) -> None:
         if self._steps.loaded is not None:  # its files are being rewritten: go back to the place once they are there

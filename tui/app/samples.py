@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dumptui.core.text import visible
@@ -75,7 +76,8 @@ class Samples:
         if loaded is None or position >= len(loaded.samples):
             return self._panes.show(pane)
         self.position, self._opening = position, pane
-        self._steps.wait.begin(f"reading the {pane} of sample {loaded.step.samples[position].index}")
+        what = f"the {pane} of sample {loaded.step.samples[position].index}"
+        self._steps.ask(f"reading {what}", lambda: self.open(position, pane))
         if pane == CONVERSATION:
             self._reader.open_talk(loaded.step, position)
         else:
@@ -111,15 +113,17 @@ class Samples:
         if self.position is not None and self._panes.shows_sample:
             self._rollout.select_sample(self.position)
 
-    def open_again(self, waited: bool) -> None:
-        """The step was read again: read the sample on screen now, and the others when they come on screen."""
+    def open_again(self, repeat: Callable[[], None] | None) -> None:
+        """The step was read again: read what is waited for, else the sample on screen; others once they are shown."""
         self._stale = SAMPLE_PANES
-        if self.facts.is_shown:
+        if repeat is not None:
+            repeat()
+        elif self.facts.is_shown:
             self.facts.open()
         elif self._comparison.compare_again() or self.position is None:
             return
-        elif waited or self._panes.shows_sample:
-            self.open(self.position, self._opening if waited else self._panes.name)
+        elif self._panes.shows_sample:
+            self.open(self.position, self._panes.name)
 
     # Messages ----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from dumptui.core.health.finding import count_words
@@ -46,10 +46,10 @@ class StepScreen(Protocol):
     def clear(self, reason: str) -> None:
         """Show nothing of a step that is being read."""
 
-    def show(self, loaded: StepLoaded, *, again: bool, waited: bool) -> None:
-        """Show a step; with `again`, more of the step on screen. `waited`: somebody waits for it or for a sample."""
+    def show(self, loaded: StepLoaded, *, again: bool, repeat: Callable[[], None] | None) -> None:
+        """Show a step; with `again`, more of the step on screen. `repeat` asks once more for what was waited for."""
 
-    def show_again(self) -> None:
+    def show_again(self, repeat: Callable[[], None] | None) -> None:
         """Show the samples on screen as they are read with another tokenizer."""
 
     def show_failure(self, problem: str) -> None:
@@ -85,6 +85,7 @@ class Steps:
         self.wanted = key or newest
         self._others = [] if key else [*older, newest]  # to try where a step has nothing to show
         self._warned_of_reward_key = False
+        self._repeat: Callable[[], None] | None = None
 
     def start(self, screen: StepScreen) -> None:
         """Read, and follow, now that there are panes to show it."""
@@ -117,6 +118,7 @@ class Steps:
         self.wanted, self.loaded, self.failed = key, None, False
         self._rollout.steps.keep(key)
         self.wait.begin(f"reading {key}")
+        self._repeat = None
         self._rollout.samples.show_wait(key, "reading")
         self.show_where()
 
@@ -124,6 +126,19 @@ class Steps:
         self.announce(key)
         self._screen.clear(f"reading {key}")
         self._reader.open_step(key)
+
+    def ask(self, text: str, repeat: Callable[[], None]) -> None:
+        """Say what is being read of the step on screen. `repeat` asks for it again if the step is read again first,
+        which abandons it.
+        """
+        self.wait.begin(text)
+        self._repeat = repeat
+
+    def _interrupted(self) -> Callable[[], None] | None:
+        """End the wait; return how to ask again for what was waited for."""
+        repeat, self._repeat = self._repeat if self.wait.waiting else None, None
+        self.wait.end()
+        return repeat
 
     def choose(self, key: StepKey) -> None:
         """Open a step because the user asked for it."""
@@ -187,15 +202,14 @@ class Steps:
         self._rollout.summarise(loaded.key, loaded.row)
         if loaded.key != self.wanted or (not loaded.samples and self._try_another()):
             return
-        waited = self.wait.waiting
-        self.wait.end()
+        repeat = self._interrupted()
         self._others = []
         again = self.loaded is not None and self.loaded.key == loaded.key
         self.loaded, self.failed = loaded, False
         if self.live.on:
             self._app.set_window_title(window_title(self.wanted, loaded.row))
         self.show_where()
-        self._screen.show(loaded, again=again, waited=waited)
+        self._screen.show(loaded, again=again, repeat=repeat)
         self._check_reward_key(loaded.row)
         self._go_along(self._rollout.rows)
 
@@ -262,7 +276,7 @@ class Steps:
         if (self.loaded is not None or self.failed) and self.wanted in (*poll.changed, *poll.waiting):
             self._reader.open_step(self.wanted)  # what is on screen stays there until it is read
         elif polled.words and self.loaded is not None:
-            self._screen.show_again()
+            self._screen.show_again(self._interrupted())
         self.show_where()
 
     def show_where(self) -> None:

@@ -86,8 +86,8 @@ class Reader(ReaderThread):
         self.submit(lambda: self._work.prompts.begin())
 
     def read_tools(self, loaded: StepLoaded) -> None:
-        """Read the tool calls and lifecycles of a step."""
-        self.submit_latest(lambda: self._work.read_tools(loaded))
+        """Read the tool calls and lifecycles of a step. The pane asks once: nothing that is asked later ends this."""
+        self.submit(lambda: self._work.read_tools(loaded))
 
     def find_health(self) -> None:
         """Look for what is wrong with the run, from the start, whenever nothing else is asked."""
@@ -133,7 +133,7 @@ class Reader(ReaderThread):
 
     def draw(self, talk: ConversationView, message: int, width: int) -> None:
         """Draw a message of a conversation as Markdown."""
-        self.submit_latest(lambda: self._work.draw(talk, message, width))
+        self.submit(lambda: self._work.draw(talk, message, width))
 
     def survey(self, step: Step, name: str) -> None:
         """Look at a field over the whole step of the sample opened last: some 0.3 s for 4.5 million tokens."""

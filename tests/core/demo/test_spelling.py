@@ -97,6 +97,6 @@ def test_a_long_text_is_compared_while_nobody_waits(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [one | {"rollout_log_probs": [0.0] * (len(words) + 1)}], train=False, mirror=False)
     found, vocabulary = read(tmp_path).samples[0], Vocabulary.load(Run.open(tmp_path).tokenizer)
     assert np.size(found.tokens) > 50_000
-    start = time.perf_counter()
+    start = time.process_time()
     assert text_note(found, vocabulary) == OTHER
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

@@ -50,8 +50,6 @@ PANES = {
     "conversation": ("4", "home"),
     "all dumped fields": ("i",),
 }
-if LONG:  # a step whose file is half written is read again at every look, which gives up what `i` asked for
-    del PANES["all dumped fields"]
 BACK = ("escape", "1", "escape", "escape", "F")
 
 
@@ -178,11 +176,12 @@ def is_same(app: DumpTui, fresh: DumpTui) -> bool:
 
 
 def differing(app: DumpTui, fresh: DumpTui) -> Iterator[str]:
-    for one, other in zip_longest(lines(app), lines(fresh), fillvalue=""):
-        if one != other:
-            yield f"{one}\n{other}"
-    ours, theirs = (rows_of(exported(of) or "{}") for of in (app, fresh))
-    yield f"{sorted(set(ours) - set(theirs))}\n{sorted(set(theirs) - set(ours))}"
+    for row, (ours, theirs) in enumerate(zip_longest(lines(app), lines(fresh), fillvalue="")):
+        if ours != theirs:
+            yield f"row {row}, follower: {ours}\nrow {row}, new start: {theirs}"
+    own_rows, other_rows = (set(rows_of(exported(of) or "{}")) for of in (app, fresh))
+    yield f"rows of the follower alone: {sorted(own_rows - other_rows)}"
+    yield f"rows of the new start alone: {sorted(other_rows - own_rows)}"
 
 
 def exported(app: DumpTui) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import calendar
 import errno
 import json
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -262,12 +264,41 @@ async def test_what_arrives_while_the_screen_is_taken_down_is_no_defect(
     assert app._exception is None
 
 
-async def test_a_sample_that_is_opened_as_its_step_grows_is_opened_still(root: Path) -> None:
+ASKED = {
+    "tokens": (("enter", "enter"), "sample 0 · step 0"),
+    "conversation": (("enter", "c"), "sample 0 · step 0 · group 0, 1 of 4"),
+    "details": (("enter", "i"), "▾ sample"),
+    "two samples": (("enter", "d", "enter"), "first differ at token 0"),
+    "tools": (("E",), "no tool call is recorded"),
+    "groups": (("6",), "group 0"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_what_is_asked_of_a_step_that_is_read_again_comes_still(root: Path, name: str) -> None:
+    """As when another file of it landed: the newer reading abandons what was asked before."""
+    keys, shown = ASKED[name]
     write(root, 0)
     async with live(root) as (app, pilot):
-        app.samples.open(2)
-        app.reader.open_step(StepKey(0))  # as when another file of it landed
-        await until_shown(pilot, "sample 2 · step 0")
+        free = threading.Event()
+        app.reader.compute(free.wait)
+        await press(pilot, *keys)
+        app.reader.open_step(StepKey(0))
+        free.set()
+        await until_shown(pilot, shown)
+        await until(pilot, lambda: not app.wait.waiting)
+
+
+async def test_what_was_given_up_does_not_come_when_the_step_is_read_again(root: Path) -> None:
+    write(root, 0)
+    async with live(root) as (app, pilot):
+        free = threading.Event()
+        app.reader.compute(free.wait)
+        await press(pilot, "enter", "i", "escape")
+        app.reader.open_step(StepKey(0))
+        free.set()
+        await asyncio.wrap_future(app.reader.compute(lambda: None))  # after all that was asked before
+        assert "▾ sample" not in await still(pilot)
 
 
 async def test_the_step_on_screen_fills_in_place(root: Path) -> None:

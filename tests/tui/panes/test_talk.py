@@ -214,12 +214,12 @@ async def test_2000_messages_and_one_of_a_megabyte_make_nobody_wait(tmp_path: Pa
         gc.freeze()  # else a pause of the collector, for torch's objects, counts as ours
         spent = {}
         for key in ("j", "pagedown", "end", "pageup", "home", "space", "z", "end", "l", "pagedown", "k"):
-            start = time.perf_counter()
+            start = time.thread_time()
             await press(pilot, key)
-            spent[key] = time.perf_counter() - start
-        start = time.perf_counter()
+            spent[key] = time.thread_time() - start
+        start = time.thread_time()
         app.conversation.blocks.show(app.conversation.shown.blocks)
-        spent["show"] = time.perf_counter() - start
+        spent["show"] = time.thread_time() - start
         gc.unfreeze()
         assert max(spent.values()) < 0.4, spent
 
