@@ -9,7 +9,7 @@ from dumptui.core.tables.meanings import Meaning, of_field, step_column
 LABELLED = ("Δ", "ratio", "H", "ref", "adv")
 """Statistics that the glossary repeats, since their labels are short."""
 SIGNS = (
-    Meaning("~", "before a number: it covers only a part of the step, that with train data or with a reward"),
+    Meaning("~", "before a number: it covers only a part of the step or group: what has train data or a reward"),
     Meaning("!", f"before a step or a number: above the threshold ({alarm_words()})"),
     Meaning("-", "no value: not dumped, masked, or nothing to compute it from"),
     Meaning("∅", "a token without a value of the statistic, since train data is missing"),
