@@ -209,6 +209,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
     def fail_step(self, key: StepKey, problem: str) -> None:
         self.files, self.samples, self.trained, self._loaded, self.columns = [], [], [], None, []
         self._say_empty(problem, "")
+        self.query_one("#files", Table).styles.max_height = None
         for line in self.query(Line):
             line.say("")
         for table in self.query(Table):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from dumptui.tui.presentation.packing import left_out_text, micro_text, shards_t
 from dumptui.tui.widgets.plot.histogram import axis, bars
 from dumptui.tui.widgets.table.table import Table
 from tests.support.reading import read, samples
-from tests.support.screen import text, until, until_shown
+from tests.support.screen import still, text, until, until_shown
 from tests.support.session import choose, go, opened, under_cursor
 from tests.support.writer import Layout, sample, write_slime_v2, write_step
 
@@ -240,3 +241,21 @@ async def test_the_batch_pane_without_train_files_or_schedule(shared: Path, tmp_
     async with opened(tmp_path, size=(100, 30)) as (_, pilot):
         await go(pilot, "2")
         await until_shown(pilot, "not trained  10 without a train row: 0 1 2 3 4 5 6 7 …", "tokens -: no train files")
+
+
+async def test_a_step_that_can_not_be_read_looks_the_same_after_any_other(tmp_path: Path) -> None:
+    for step, shards in ((0, 1), (1, 4)):
+        write_step(tmp_path, step, [sample(at) for at in range(4)], Layout(dp=shards))
+    (tmp_path / "rollout_data" / "2.pt").write_bytes(b"")
+    os.utime(tmp_path / "rollout_data" / "2.pt", (0, 0))
+    async with opened(tmp_path, key=StepKey(0), size=(120, 40)) as (app, pilot):
+        seen = []
+        for before in (StepKey(0), StepKey(1)):
+            app.steps.choose(before)
+            await until(pilot, lambda before=before: app.steps.is_at(before))  # type: ignore[misc]
+            await go(pilot, "2")
+            await still(pilot)
+            app.steps.choose(StepKey(2))
+            await until_shown(pilot, "2.pt: is empty (0 bytes)")
+            seen.append(await still(pilot))
+        assert seen[0] == seen[1]
