@@ -47,7 +47,7 @@ def to_worst_sample(walk: Walk) -> None:
 
 
 def to_worst_token(walk: Walk) -> None:
-    walk.press("enter", "response tokens", "lp_diff")
+    walk.press("enter", "response tokens", "Δ = trainer - engine")
     walk.press("]", "#")
 
 

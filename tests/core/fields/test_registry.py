@@ -53,7 +53,7 @@ def test_a_derived_field_is_one_entry(tmp_path: Path, added: FieldDefinition) ->
 
     view = view_sample(step, 1, None)
     first = view.sample.prompt_length
-    assert statistic_text(view, "ref_diff").plain == "ref_diff = trainer - ref"
+    assert statistic_text(view, "ref_diff").plain == "ref Δ = trainer - ref"
     assert f"ref Δ {expected[0]:+.3f}" in token_line(view, first).plain
 
     found = [one for one in distributions(step) if isinstance(one, Distribution) and one.name == "ref_diff"]

@@ -98,9 +98,13 @@ async def test_keys_in_the_text_are_bold(demo: Path) -> None:
         await until(pilot, lambda: app.loaded is not None)
         await press(pilot, "question_mark", "end")
         await until_shown(pilot, "Rollout: help", "goes deeper")
-        line = next(strip for strip in strips(app) if "goes deeper" in strip.text)
-        bold = [segment.text for segment in line if segment.style and segment.style.bold]
-        assert bold[-2:] == ["enter", "escape"]
+        await until(pilot, lambda: {"enter", "escape"} <= bold_words(app, "goes deeper"))
+
+
+def bold_words(app: DumpTui, words: str) -> set[str]:
+    """Return the bold texts of the line with these words, beside the help too."""
+    line = next(strip for strip in strips(app) if words in strip.text)
+    return {segment.text for segment in line if segment.style and segment.style.bold}
 
 
 async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
