@@ -94,5 +94,12 @@ class StepFiles:
 
         Then an earlier attempt wrote it, or the files were copied without their times.
         """
-        oldest = min((entry.mtime for _, entry in self.shards), default=None)
-        return self.rollout is not None and oldest is not None and oldest < self.rollout.mtime - CLOCK_TOLERANCE_SECONDS
+        return any(self._is_older(entry) for _, entry in self.shards)
+
+    @property
+    def mirror_outdated(self) -> bool:
+        """Whether the mirror is older than the rollout file; the cause is one of the same two."""
+        return self.mirror is not None and self._is_older(self.mirror)
+
+    def _is_older(self, entry: Entry) -> bool:
+        return self.rollout is not None and entry.mtime < self.rollout.mtime - CLOCK_TOLERANCE_SECONDS

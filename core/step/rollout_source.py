@@ -47,6 +47,8 @@ def rollout_of_mirror(files: StepFiles, mirror: Path, problem: DumpError) -> Rol
     missing = files.rollout is None or isinstance(problem.__cause__, FileNotFoundError)
     what = "missing" if missing else "unreadable"
     note = f"the rollout file is {what}: read from its parquet mirror, without rewards, status and text"
+    if files.mirror_outdated:
+        note += "; the mirror is older than the rollout file, so an earlier attempt may have written it"
     try:
         samples = readers_of(files).read_mirror(mirror)
     except DumpError as error:

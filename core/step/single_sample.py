@@ -37,6 +37,8 @@ def load_single(files: StepFiles, index: int) -> Step | None:
     """
     if files.rollout is None or files.mirror is None or not files.shards:
         return None
+    if files.outdated or files.mirror_outdated:  # both may be of an earlier attempt, and would confirm each other
+        return None
     read = partial(read_sample_of, files, index)
     # polars takes longer to import than the train files to read; but a fork would lack the threads that it has here.
     mirrored = read if "polars" in sys.modules else start_forked(read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,28 @@ def test_a_mirror_of_another_attempt_is_not_used(tmp_path: Path) -> None:
     write_step(tmp_path, 0, [sample(0, seed=7), sample(1, seed=8)])
     mirror.write_bytes(old)
     assert load_single(Run.open(tmp_path).steps[StepKey(0)], 0) is None
+
+
+def test_a_mirror_and_train_files_of_an_earlier_attempt_do_not_confirm_each_other(tmp_path: Path) -> None:
+    """While a step is written again, its rollout file is the first new one."""
+    write_step(tmp_path, 0, [sample(0), sample(1)])
+    for path in [*(tmp_path / "train_data").iterdir(), *(tmp_path / "dashboard_columns").iterdir()]:
+        os.utime(path, (1e9, 1e9))
+    rollout = tmp_path / "rollout_data" / "0.pt"
+    os.utime(rollout, (1e9, 1e9))
+    assert load_single(Run.open(tmp_path).steps[StepKey(0)], 0) is not None
+    os.utime(rollout, (1e9 + 3600, 1e9 + 3600))
+    assert load_single(Run.open(tmp_path).steps[StepKey(0)], 0) is None
+
+
+def test_the_mirror_of_an_earlier_attempt_is_said_to_be_one(tmp_path: Path) -> None:
+    write_step(tmp_path, 0, [sample(0), sample(1)])
+    rollout, mirror = tmp_path / "rollout_data" / "0.pt", tmp_path / "dashboard_columns" / "rollout_0.parquet"
+    rollout.write_bytes(b"")
+    os.utime(rollout, (1e9 + 3600, 1e9 + 3600))
+    os.utime(mirror, (1e9, 1e9))
+    note = load(Run.open(tmp_path).steps[StepKey(0)]).samples[0].notes[-1]
+    assert note.endswith("the mirror is older than the rollout file, so an earlier attempt may have written it")
 
 
 def test_siblings_need_the_whole_step(tmp_path: Path) -> None:
