@@ -1,4 +1,4 @@
-"""The weight versions of a step's samples, by as little of its files as tells them."""
+"""The weight versions of a step's samples, by reading as little of its files as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How stale the samples of a step are, which other steps of the run have to tell; rows are kept without it."""
+"""How stale the samples of a step are, which depends on other steps of the run; rows are kept without it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Staleness:
         self._counter = None
 
     def learn(self, key: StepKey, row: Record) -> None:
-        """What a step's row tells."""
+        """Take the versions of a step's row."""
         if not key.evaluation and row["samples"]:
             self._learn(key.step, recorded(row))
 
@@ -50,7 +50,7 @@ class Staleness:
         return [{**row, **staleness(row["weight_version_min"], current, "staleness")} for row in rows]
 
     def of_step(self, key: StepKey, row: Record, *, reading: bool = True) -> Record:
-        """A step's row; without `reading`, as far as what is known of other steps tells."""
+        """A step's row; without `reading`, as far as it follows from what is known of other steps."""
         if key.evaluation or not row["samples"]:
             return row
         self.learn(key, row)

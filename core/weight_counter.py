@@ -53,7 +53,7 @@ class Attempt:
 
 
 def versions_of(rows: Iterable[Record]) -> Versions | None:
-    """By the rows of the samples table; None where no sample tells."""
+    """By the rows of the samples table; None where no sample has a version."""
     begun = [one for row in rows if isinstance(one := row["weight_version_min"], int)]
     newest = [one for row in rows if isinstance(one := row["weight_version_max"], int)]
     return Versions(max(begun), max(newest)) if begun and newest else None
@@ -121,7 +121,7 @@ def current_in(attempt: Attempt, base: int, step: int) -> int | str:
     if len(found) == 1:
         return found.pop()
     shortest, longest = attempt.intervals[0], attempt.intervals[-1]
-    return f"weights may be updated every {shortest} to {longest} steps: more steps will tell"
+    return f"weights may be updated every {shortest} to {longest} steps: known once there are more steps"
 
 
 def updates(start: int, step: int, interval: int) -> int:

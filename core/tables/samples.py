@@ -37,13 +37,13 @@ FieldStates: TypeAlias = tuple[list[State], list[str | None]]
 OnField: TypeAlias = Callable[[float], object]
 MAX_VERSIONS_BEHIND = 16  # weight versions; hardly a sample waits longer to be trained on
 FOR_STEP = frozenset(("sample_index", "occurrence", "group_index", "execution", "status"))
-"""The columns that tell groups, executions and statuses, and that name the worst sample."""
+"""The columns that group the samples, count executions and statuses, and name the worst sample."""
 
 MOST_ENTRIES = 32
 """Entries of a reward that have columns."""
 SAMPLE_NAMES = names_of(SAMPLE_COLUMNS)
 OF_SAMPLE = {column.name: column.of_sample for column in SAMPLE_COLUMNS if column.of_sample is not None}
-"""How the columns that a sample tells by itself are computed."""
+"""How the columns that need only the sample itself are computed."""
 
 OF_SAMPLE_BRIEF = {name: compute for name, compute in OF_SAMPLE.items() if name in FOR_STEP | reduced_columns()}
 """Those that the step's own row needs."""

@@ -92,7 +92,7 @@ def reward_column(table: Sequence[Record], evaluation: bool) -> str:
 
 def group_row(name: GroupKey, rows: Sequence[Record], key: str, binary: bool) -> Record:
     """`zero_std` is the dashboard's flag, which is set for a single reward too, but for none beside one that is NaN or
-    infinite; `zero_std_known` tells whether there are two to compare. pass@k is of the group's own k, its attempts with
+    infinite; `zero_std_known` says whether there are two to compare. pass@k is of the group's own k, its attempts with
     a reward, and only of `binary` rewards. Samples that are not known to be of one group say nothing of a spread.
     """
     rewards = attempts(rows, floats(rows, key))

@@ -296,22 +296,22 @@ def _lane(key: str) -> tuple[str, int] | None:
 
 
 def _cataloged(node: str, gpu: int, use: Any) -> LaneInfo:
-    told = use if isinstance(use, dict) else {}
-    ranks = {one for one in listed(told, "ranks") if type(one) is int}
-    engines, roles = ({one for one in listed(told, name) if type(one) is str} for name in ("engine_addrs", "roles"))
+    fields = use if isinstance(use, dict) else {}
+    ranks = {one for one in listed(fields, "ranks") if type(one) is int}
+    engines, roles = ({one for one in listed(fields, name) if type(one) is str} for name in ("engine_addrs", "roles"))
     return LaneInfo(node, gpu, ranks, engines, roles)
 
 
-def listed(told: Record, name: str) -> list[Any]:
-    found = told.get(name)
+def listed(fields: Record, name: str) -> list[Any]:
+    found = fields.get(name)
     return found if isinstance(found, list) else []
 
 
 def is_use(use: object) -> bool:
     """Whether the catalogue says of a lane what it should."""
-    told = {} if use is None else use
-    return isinstance(told, dict) and all(
-        all(type(one) is kind for one in listed(told, name)) and isinstance(told.get(name), (list, type(None)))
+    fields = {} if use is None else use
+    return isinstance(fields, dict) and all(
+        all(type(one) is kind for one in listed(fields, name)) and isinstance(fields.get(name), (list, type(None)))
         for name, kind in (("ranks", int), ("engine_addrs", str), ("roles", str))
     )
 

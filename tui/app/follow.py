@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 2.0  # seconds between two looks at a live run
 SILENCE_SECONDS = 600.0
-"""Seconds without data from which its age is told. It doubles from one text to the next, so that a screen that nothing
+"""Seconds without data from which its age is shown. It doubles from one text to the next, so that a screen that nothing
 happens on writes a few dozen bytes in the first hours and then none; seconds would be written all day long."""
 DAY_SECONDS = 86_400.0
 

@@ -258,7 +258,7 @@ class Steps:
         if self.wanted in summaries.rows:
             self.show_where()
             if self.loaded is not None and staleness_of(summaries.rows[self.wanted]) != staleness_of(self.loaded.row):
-                self._reader.open_step(self.wanted)  # of its samples too, other steps tell more now
+                self._reader.open_step(self.wanted)  # the staleness of its samples changes too
 
     def _go_along(self, rows: Mapping[StepKey, Record]) -> None:
         newer = self.live.step_to_open(rows, self.wanted, self.run.ages)

@@ -156,7 +156,7 @@ class Unwritable(DumpError):
 
 
 class Output(FileIO):
-    """A descriptor that tells its own errors from those of what is read."""
+    """A descriptor whose own errors can be told from those of what is read."""
 
     def write(self, data: Buffer, /) -> int:
         try:

@@ -253,7 +253,7 @@ def print_worst(request: Request) -> int:
         known = dict(checked_rows(request))
         *_, found = worst_tokens.worst_of_run(known, lambda key: tokens.open_step(run, key), words, limit)
     for problem in found.problems:
-        tell(str(problem))
+        report(str(problem))
     rows = found.rows if request.args.csv else [readable(row) for row in found.rows]
     return write(request.args, rows, {"run": str(run.root), "steps_read": found.read, "rows": found.rows})
 
@@ -330,11 +330,11 @@ def vocabulary(run: Run) -> Vocabulary | None:
     except NoTokenizer:  # ids are shown instead, which the document says with null
         return None
     except DumpError as error:
-        tell(f"{error}: token ids are shown")
+        report(f"{error}: token ids are shown")
         return None
 
 
-def tell(problem: str) -> None:
+def report(problem: str) -> None:
     """On standard error: what is printed lacks something."""
     print(f"dumptui: {visible(problem)}", file=sys.stderr)
 
@@ -343,7 +343,7 @@ def tell_unread(telemetry: Telemetry, paths: Callable[[Path], bool]) -> None:
     """What can't be read of these files. That the last line of a live run is not whole yet is no news."""
     for path, problem in telemetry.problems():
         if paths(path) and not problem.startswith("ends in the middle of a record"):
-            tell(f"{path}: {problem}")
+            report(f"{path}: {problem}")
 
 
 def print_health(request: Request) -> int:

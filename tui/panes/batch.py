@@ -156,8 +156,8 @@ What the trainer wrote of the step: its files, and the trained samples with thei
 
     def _show_packing(self, key: StepKey, packed: BatchAnalysed) -> None:
         if not key.evaluation:
-            told = shards_text(packed.loads), micro_text(packed.loads), left_out_text(packed.left_out, self.samples)
-            for name, text in zip(PACKING_WIDGETS, told, strict=True):
+            texts = shards_text(packed.loads), micro_text(packed.loads), left_out_text(packed.left_out, self.samples)
+            for name, text in zip(PACKING_WIDGETS, texts, strict=True):
                 self.query_one(name, Line).say(text)
         self._show_columns(packed.columns, "the step has no per-token columns")
 

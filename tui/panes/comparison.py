@@ -175,8 +175,8 @@ long equal passages are folded.
 
 def title(left: Record, right: Record, found: Sequence[Partner]) -> Text:
     text = Text().append(f"sample {visible(str(left['label']))} vs {visible(str(right['label']))}", "bold")
-    told = [one.role for one in found if one.position == right["position"]]
-    text.append(f" ({told[0]})" if told and told[0] else "")
+    roles = [one.role for one in found if one.position == right["position"]]
+    text.append(f" ({roles[0]})" if roles and roles[0] else "")
     rewards = [columns.reward(one["compared_reward"]) for one in (left, right)]
     text.append(f" · reward {rewards[0]} vs {rewards[1]}")
     return text.append(f" · {left['response_length']} vs {right['response_length']} response tokens")

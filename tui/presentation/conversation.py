@@ -99,7 +99,7 @@ def block_of(message: Message, calls: Mapping[tuple[int, int], Link], result: Li
 
 
 def is_left_out(message: Message) -> bool:
-    """What the model wrote is trained on as a rule: that it is not has to be told."""
+    """Say that a message of the model is not trained on, since most are."""
     return message.masked and message.role == "assistant"
 
 

@@ -76,7 +76,7 @@ def write_whole(path: Path, data: bytes) -> None:
     with open(descriptor, "wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(descriptor)  # where some file systems tell only that they are full
+        os.fsync(descriptor)  # only here do some file systems report that they are full
 
 
 def names(folder: Path, stem: str, suffix: str) -> Iterator[Path]:

@@ -95,12 +95,12 @@ class Search:
         from dumptui.core.query.text_search import first_hit
 
         hits: dict[int, Hit] = {}
-        told = time.monotonic()
+        reported_at = time.monotonic()
         for at, passages in enumerate(samples):
             if not self.wanted():
                 return
-            if time.monotonic() > told + PROGRESS_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() > reported_at + PROGRESS_SECONDS:
+                reported_at = time.monotonic()
                 self._tell(Searched(key, self.pattern, dict(hits), at, len(samples)))
             if hit := first_hit(passages, self.pattern):
                 hits[at] = hit

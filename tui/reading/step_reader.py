@@ -45,7 +45,7 @@ class StepReader:
         recent = self.recent.get(self.files(key))
         if recent is None:
             step, samples = self._read(key, report)
-        else:  # other steps may tell more of how stale its samples are
+        else:  # its staleness may follow from other steps now
             step, samples = recent.step, self.summaries.staleness.of_samples(key, recent.samples, self._check)
             if samples == recent.samples:
                 return recent

@@ -102,7 +102,7 @@ class Scan:
         self._post(StepSummaries(dated))
 
     def _tell_again(self) -> None:
-        """Now all of the run is known that staleness needs: the rows for which that tells something else."""
+        """Give the rows whose staleness is another one, now that all of the run is known."""
         dated = {key: self._dated(key, row) for key, row in self._rows.items()}
         others = {key: row for key, row in dated.items() if staleness_of(row) != staleness_of(self._told.get(key, {}))}
         self._told.update(others)

@@ -86,13 +86,13 @@ class ReaderTasks:
         self.scan = Scan(thread, self._steps, post, workers)
         self.prompts = PromptScan(thread, summaries, post)
         self._post = post
-        self._told: str | None = None  # the problem of the look told last, "" for none
+        self._reported: str | None = None  # the problem of the last poll, "" for none
         self._answered = 0.0  # when the last answer about a sample was given
         self._step: Step | None = None
         self._packing: StepLoaded | None = None
         self._checkup: Checkup | None = None
         self._findings: deque[Callable[[], list[Record]]] = deque()
-        self._health: list[Record] | None = None  # the rows told last, once all were found
+        self._health: list[Record] | None = None  # the rows that were sent last, once all were found
         self._health_waits = False  # for the scan
         self._surveys: dict[str, FieldSurvey] = {}
         self._surveying: set[str] = set()
@@ -112,7 +112,11 @@ class ReaderTasks:
         except DumpError as error:
             self._post(StepFailed(key, error.short, self._steps.unreadable(key, error)))
         except BaseException as error:  # a defect, no memory, or a panic of a library: it costs the step
-            self._post(StepFailed(key, told(error), self._steps.unreadable(key, DumpError(str(key), told(error)))))
+            self._post(
+                StepFailed(
+                    key, problem_text(error), self._steps.unreadable(key, DumpError(str(key), problem_text(error)))
+                )
+            )
 
     def forget(self) -> None:
         """Of the steps that were read: what counts as the reward is another entry."""
@@ -141,7 +145,7 @@ class ReaderTasks:
         except Abandoned:
             return
         except BaseException as error:
-            message = SampleFailed(f"{failed}: {told(error)}")
+            message = SampleFailed(f"{failed}: {problem_text(error)}")
         self._post(message)
         self._answered = time.monotonic()
 
@@ -223,7 +227,7 @@ class ReaderTasks:
             known = next(found, None)
             wanted = known is not None and post(WorstTokens(known))
         except Exception as error:  # a defect costs the list only
-            wanted = post(WorstTokens(RunSearch([], 0, 0), told(error))) and False
+            wanted = post(WorstTokens(RunSearch([], 0, 0), problem_text(error))) and False
         if wanted:
             self._thread.submit(self._give_worst, found, post)
 
@@ -233,7 +237,7 @@ class ReaderTasks:
         except DumpError as error:
             self._post(TokenHits(view, pattern, [], error.problem))
         except Exception as error:
-            self._post(TokenHits(view, pattern, [], told(error)))
+            self._post(TokenHits(view, pattern, [], problem_text(error)))
 
     def words(self) -> Vocabulary | None:
         """What token ids mean: read at the first call, and again when the file is another one, or there at last."""
@@ -273,7 +277,7 @@ class ReaderTasks:
             found = next(parts)
         except Exception as error:  # as with a sample: it costs the scale only
             self._surveying.remove(name)
-            self._post(FieldSurveyed(step.files.key, name, None, told(error)))
+            self._post(FieldSurveyed(step.files.key, name, None, problem_text(error)))
             return
         if found is None:
             return self._go_on(self._survey_next, step, name, parts)
@@ -306,15 +310,15 @@ class ReaderTasks:
         try:
             look, newest = self._follow.look(), self._follow.newest()
         except Exception as error:
-            self._told = None  # the next one that succeeds is told
-            self._post(Unseen(told(error)))
+            self._reported = None  # the next poll that succeeds is reported
+            self._post(Unseen(problem_text(error)))
             return
         self._follow_health(look)
         problem = "" if look.problem is None else str(look.problem)
         words = self._words_changed()
-        if not look.anything and problem == self._told and not words:
+        if not look.anything and problem == self._reported and not words:
             return
-        self._told = problem
+        self._reported = problem
         self._steps.summaries.run = look.run
         self._steps.summaries.staleness.forget((*look.changed, *look.gone))
         self._post(RunPolled(look, newest, words))
@@ -378,7 +382,7 @@ class ReaderTasks:
             self._post(HealthRows(self._checkup.rows(), done, whole=True))
 
 
-def told(error: BaseException) -> str:
+def problem_text(error: BaseException) -> str:
     """A DumpError says all there is to say; of a defect its type is the first thing to know."""
     return error.short if isinstance(error, DumpError) else unexpected(error)
 

@@ -69,7 +69,7 @@ class DefectApp(TypedApp):
     def __init__(self) -> None:
         super().__init__()
         self.defects: dict[Defect, None] = {}
-        """Those that were seen, to be told of once the terminal is given back."""
+        """The defects that were seen, to report once the terminal is given back."""
         self._leaving = False
         self._failed: WeakKeyDictionary[Widget, Defect] = WeakKeyDictionary()
         self._undrawn: WeakKeyDictionary[Widget, Defect] = WeakKeyDictionary()

@@ -7,7 +7,7 @@ import time
 
 from dumptui.tui.widgets.line import Line
 
-UPDATE_SECONDS = 0.2  # seconds between two updates: one per frame would tell a reader no more
+UPDATE_SECONDS = 0.2  # seconds between two updates: one per frame could not be read
 WAIT_SECONDS = 0.5  # seconds before the line is shown; for a shorter read it would only flicker
 
 

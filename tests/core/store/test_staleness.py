@@ -23,7 +23,7 @@ from tests.support.screen import run, until
 from tests.support.session import opened
 from tests.support.writer import sample, write_step
 
-MORE = "more steps will tell"
+MORE = "known once there are more steps"
 
 
 def counted(versions: dict[int, int | None]) -> dict[int, int | str]:

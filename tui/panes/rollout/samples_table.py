@@ -93,7 +93,7 @@ class SamplesSide(Vertical):
         self.query_one("#stats", Line).say("")
 
     def show_step(self, loaded: StepLoaded, ends: tuple[bool, bool], *, again: bool = False) -> None:
-        """`ends` tells whether there is a step before and one after; with `again` the cursor stays where it is."""
+        """`ends` says whether there is a step before and one after; with `again` the cursor stays where it is."""
         self.loaded, self._ends = loaded, ends
         self.samples = sample_records(loaded.step, loaded.samples)
         self.query_one("#stats", Line).say(stat_line(loaded.row, loaded.groups))
