@@ -1,4 +1,4 @@
-"""The rows of the views: groups, batch and steps; samples stand in sample_rows.
+"""The rows of the groups, batch and steps tables; `core/tables/samples` has those of samples.
 
 Names and formulas are those of the miles dashboard where it has them.
 """

@@ -271,5 +271,5 @@ class DumpTui(TerminalApp):
         self.push_screen(HelpScreen(self.screen))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield those of Textual's own commands that no key stands for."""
+        """Yield those of Textual's own commands that have no key."""
         yield from (command for command in super().get_system_commands(screen) if command.title in SYSTEM_COMMANDS)

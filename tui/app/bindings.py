@@ -66,7 +66,7 @@ APP_BINDINGS: list[BindingType] = [
     Binding("question_mark", "help", "Keys", key_display="?", id="app.help"),
 ]
 SYSTEM_COMMANDS = ("Theme", "Screenshot")
-"""The commands of Textual's own that no key stands for."""
+"""The commands of Textual's own that have no key."""
 
 
 def destinations() -> type[Provider]:

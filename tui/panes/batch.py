@@ -98,7 +98,7 @@ What the trainer wrote of the step: its files, and the trained samples with thei
         yield Table(id="batch-samples", empty="reading the step")
 
     def show_step(self, loaded: StepLoaded, arrangement: Arrangement, *, again: bool) -> None:
-        """The samples that were trained stand in the order that those of the step have elsewhere."""
+        """Show the trained samples in the order that the samples of the step have elsewhere."""
         self.files = [
             {
                 **row,

@@ -19,7 +19,7 @@ from dumptui.tui.widgets.message import Answer
 NAME_CELLS = 26
 """The most cells for the names before values of one line; a longer one pushes its value to the right."""
 SHORT_CHARACTERS = 200
-"""Characters of a value that still stands in the line of its name."""
+"""Characters up to which a value is shown in the line of its name."""
 
 
 class Facts(Answer):

@@ -64,7 +64,7 @@ def flags(row: Record, evaluation: bool) -> str:
 
 
 def sample_style(row: Record) -> str | None:
-    """What was not trained on is muted: where groups of equal rewards are left out that is half of a step."""
+    """Mute what was not trained on: where groups of equal rewards are dropped, that is half of a step."""
     if row["remove_sample"] or row["alignment_failed"]:
         return "bad"
     return "dim" if row["flags"] == NO_TRAIN else "warn" if row["flags"] else None

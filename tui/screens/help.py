@@ -32,7 +32,7 @@ KEY_CELLS = 10
 EVERYWHERE_TITLE = "everywhere"
 LEADING_KEYS = 10
 TWO_COLUMNS_WIDTH = 80
-"""Columns of the screen from which on the first keys stand in two columns."""
+"""Columns of the screen from which on the first keys are in two columns."""
 GAP_CELLS = 2
 LABEL_CELLS = 18
 """Cells to which the labels of words are aligned; longer ones push their text to the right."""

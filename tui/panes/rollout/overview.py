@@ -103,7 +103,7 @@ class Overview(Vertical):
         return " · ".join([*facts, "! enters"])
 
     def _hidden(self, rows: int) -> list[str]:
-        """Say what the first `rows` rows leave out."""
+        """Say what is not among the first `rows` rows."""
         problems, notes = max(0, self._problems - rows), len(self.issues) - max(rows, self._problems)
         found = [f"the worst {rows} of {self._problems}"] if problems else []
         return [*found, *([plural(notes, "more note")] if notes > 0 else [])]

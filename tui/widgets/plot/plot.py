@@ -135,7 +135,7 @@ class Plot(Widget):
         return self._styles[component]
 
     def _frame(self) -> Frame | str:
-        """What to show: a drawing, made once for a size, or a sentence. After `show` the old one stands for a paint."""
+        """What to show: a drawing, made once for a size, or a sentence. After `show` the old one stays for a paint."""
         if self._drawn is None or self._drawn[0] != self.size:
             self._drawn = (self.size, self._draw(*self.size))
         return self._drawn[1]
