@@ -112,11 +112,8 @@ class ReaderTasks:
         except DumpError as error:
             self._post(StepFailed(key, error.short, self._steps.unreadable(key, error)))
         except BaseException as error:  # a defect, no memory, or a panic of a library: it costs the step
-            self._post(
-                StepFailed(
-                    key, problem_text(error), self._steps.unreadable(key, DumpError(str(key), problem_text(error)))
-                )
-            )
+            problem = problem_text(error)
+            self._post(StepFailed(key, problem, self._steps.unreadable(key, DumpError(str(key), problem))))
 
     def forget(self) -> None:
         """Of the steps that were read: what counts as the reward is another entry."""
