@@ -1,8 +1,9 @@
-"""The pictures of the README, from the demo run: `make shots`. Needs resvg-py and the fonts Fira Code and DejaVu."""
+"""The pictures of the README, from the demo run: `make shots`. Needs resvg-py and the fonts below."""
 
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,18 @@ from dumptui.core.demo.write_demo import write_demo
 from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 
+FONTS = ("DejaVu Sans Mono", "WenQuanYi Zen Hei")
+"""The second has the Chinese characters of the demo run."""
 HERE = Path(__file__).parent
 NOW = 1_790_000_000.0  # one moment for every run of this script, so that the pictures change only with the screen
+
+
+def need_fonts() -> None:
+    """Without them every text would be missing from the pictures."""
+    known = subprocess.run(["fc-list", ":", "family"], capture_output=True, text=True, check=True).stdout
+    missing = [font for font in FONTS if font not in known]
+    if missing:
+        raise SystemExit(f"no font {' and '.join(missing)} here")
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
@@ -36,6 +47,7 @@ async def main() -> None:
             await pilot.press("down")
             await until(pilot, lambda: app.loaded is not None and app.loaded.key.step == 22)
             await pilot.press("enter")
+            await until(pilot, lambda: app.rollout.overview.is_complete)
             await pilot.pause(0.5)
             save(app, "rollout")
             await pilot.press("2")
@@ -59,9 +71,11 @@ async def main() -> None:
 
 
 def save(app: DumpTui, name: str) -> None:
-    picture = resvg_py.svg_to_bytes(svg_string=app.export_screenshot(title=" "))
+    drawing = app.export_screenshot(title=" ").replace("Fira Code", FONTS[0])  # which has ligatures for <| and the like
+    picture = resvg_py.svg_to_bytes(svg_string=drawing)
     (HERE / f"{name}.png").write_bytes(bytes(picture))
 
 
 if __name__ == "__main__":
+    need_fonts()
     asyncio.run(main())
