@@ -49,6 +49,9 @@ PANES = {
     "tokens": ("1", "home", "3", "home"),
     "conversation": ("4", "home"),
     "all dumped fields": ("i",),
+    "tools": ("escape", "E", "home"),
+    "prompts": ("U", "home"),
+    "worst tokens": ("1", "W"),
 }
 BACK = ("escape", "1", "escape", "escape", "F")
 
