@@ -258,7 +258,7 @@ class Steps:
         if self.wanted in summaries.rows:
             self.show_where()
             if self.loaded is not None and staleness_of(summaries.rows[self.wanted]) != staleness_of(self.loaded.row):
-                self._reader.open_step(self.wanted)  # the staleness of its samples changes too
+                self._reader.reload_step(self.wanted)  # the staleness of its samples changes too
 
     def _go_along(self, rows: Mapping[StepKey, Record]) -> None:
         newer = self.live.step_to_open(rows, self.wanted, self.run.ages)
@@ -274,7 +274,7 @@ class Steps:
         if self.wanted in poll.gone and self.live.following:
             return self.open(self._newest_like(self.wanted) or self.newest)
         if (self.loaded is not None or self.failed) and self.wanted in (*poll.changed, *poll.waiting):
-            self._reader.open_step(self.wanted)  # what is on screen stays there until it is read
+            self._reader.reload_step(self.wanted)  # what is on screen stays there until it is read
         elif polled.words and self.loaded is not None:
             self._screen.show_again(self._interrupted())
         self.show_where()

@@ -68,6 +68,10 @@ class Reader(ReaderThread):
     def open_step(self, key: StepKey) -> None:
         self.submit_latest(lambda: self._work.open_step(key))
 
+    def reload_step(self, key: StepKey) -> None:
+        """Read the step on screen again, as its files changed, after what is asked meanwhile."""
+        self.submit(lambda: self._work.reload_step(key))
+
     def take_reward(self, name: str | None) -> None:
         """Use this entry of rewards that are dicts from now on, None for the default: all rows are computed again."""
         self._summaries.reward_key = name

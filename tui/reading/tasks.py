@@ -89,6 +89,7 @@ class ReaderTasks:
         self._reported: str | None = None  # the problem of the last poll, "" for none
         self._answered = 0.0  # when the last answer about a sample was given
         self._step: Step | None = None
+        self._reloading: StepKey | None = None
         self._packing: StepLoaded | None = None
         self._checkup: Checkup | None = None
         self._findings: deque[Callable[[], list[Record]]] = deque()
@@ -102,18 +103,37 @@ class ReaderTasks:
         self._vocabulary_of: object = None
 
     def open_step(self, key: StepKey) -> None:
+        self._reloading = None
+        self._read_for_screen(key)
+
+    def reload_step(self, key: StepKey) -> None:
+        self._reloading = key
+        self._reload_next(key)
+
+    def _reload_next(self, key: StepKey) -> None:
+        """Read a step again, unless another one was opened; if a question ends that, begin again after it."""
+        if self._reloading != key or self._thread.closed:
+            return
+        if self._read_for_screen(key):
+            self._reloading = None
+        else:
+            self._thread.submit(self._reload_next, key)
+
+    def _read_for_screen(self, key: StepKey) -> bool:
+        """Give a step, or why it can't be read; return False if something else is wanted first."""
         try:
             loaded = self._steps.open(key, lambda done, total: self._post(ReadProgress(key, done, total)))
             self.scan.opened(key, loaded.row)
             self._post(loaded)
             self._thread.defer(PAINTING_SECONDS)
         except Abandoned:
-            return
+            return False
         except DumpError as error:
             self._post(StepFailed(key, error.short, self._steps.unreadable(key, error)))
         except BaseException as error:  # a defect, no memory, or a panic of a library: it costs the step
             problem = problem_text(error)
             self._post(StepFailed(key, problem, self._steps.unreadable(key, DumpError(str(key), problem))))
+        return True
 
     def forget(self) -> None:
         """Of the steps that were read: what counts as the reward is another entry."""

@@ -71,6 +71,8 @@ class Session(NamedTuple):
     async def look(self) -> None:
         self.app.reader.look()
         await until(self.pilot, lambda: not self.app.reader._looking)
+        await asyncio.wrap_future(self.app.reader.compute(lambda: None))
+        await until(self.pilot, lambda: not self.app.reader._work.scan.is_busy)  # it may go to a newer step after that
 
 
 @asynccontextmanager

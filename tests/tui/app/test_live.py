@@ -289,6 +289,26 @@ async def test_what_is_asked_of_a_step_that_is_read_again_comes_still(root: Path
         await until(pilot, lambda: not app.wait.waiting)
 
 
+@pytest.mark.parametrize("name", ASKED)
+async def test_what_is_asked_while_a_step_is_to_be_read_again_costs_no_reading(root: Path, name: str) -> None:
+    """A newer question abandons the reading, which nobody would ask for again."""
+    write(root, 0)
+    late, aside = root / "train_data" / "0_1.pt", root.parent / "0_1.pt"
+    late.rename(aside)
+    async with live(root) as (app, pilot):
+        await until(pilot, lambda: app.loaded is not None and app.loaded.row["state"] == "partial")
+        free = threading.Event()
+        aside.rename(late)
+        app.reader.look()
+        app.reader.compute(free.wait)
+        await until(pilot, lambda: len(app.steps.run.steps[StepKey(0)].shards) == 2)
+        keys, shown = ASKED[name]
+        await press(pilot, *keys)
+        free.set()
+        await until_shown(pilot, shown)
+        await until(pilot, lambda: app.loaded is not None and app.loaded.row["state"] == "ok")
+
+
 async def test_what_was_given_up_does_not_come_when_the_step_is_read_again(root: Path) -> None:
     write(root, 0)
     async with live(root) as (app, pilot):
