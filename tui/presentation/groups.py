@@ -54,13 +54,11 @@ def group_label(row: Record) -> str:
 
 
 def title(step: Step, groups: list[Group], samples: Sequence[Record]) -> Text:
-    """Return the groups of a step in a line: the entry that is the reward, how many groups have equal
-    rewards, and pass@k over all of them; `samples` are rows of the samples table.
+    """Return the groups of a step in a line: how many have equal rewards, pass@k over all of them, and the entry that
+    is the reward; `samples` are rows of the samples table.
     """
     text = Text().append(str(step.files.key), "bold")
     text.append(f" · {plural(len(step.samples), 'sample')} in {plural(len(groups), 'group')}")
-    if entry := entry_text(samples):
-        text.append(f" · {entry}")
     spreads = [group.spread for group in groups]
     comparable = len(spreads) - spreads.count("unknown") - spreads.count("single")
     text.append(f" · zero-std {spreads.count('zero-std')} of {comparable}")
@@ -72,7 +70,9 @@ def title(step: Step, groups: list[Group], samples: Sequence[Record]) -> Text:
             text.append(f", {spreads.count(word)} {word}")
     if spreads and set(spreads) == {"unknown"} and any(isinstance(sample.reward, Mapping) for sample in step.samples):
         text.append(" · rewards are dicts: R in the Rollout pane chooses an entry", "bold")
-    return text.append(passes_text(mean_passes(groups), partial=any(map(is_partial, groups))))
+    text.append(passes_text(mean_passes(groups), partial=any(map(is_partial, groups))))
+    entry = entry_text(samples)
+    return text.append(f" · {entry}" if entry else "")
 
 
 def group_style(group: Group) -> str | None:

@@ -259,7 +259,7 @@ async def test_evals_and_unreadable_steps(shared: Path) -> None:
                 or app.panes.of(GroupsPane).table.row_count > 1
             ),
         )
-        await until_shown(pilot, "single, 6 unknown")
+        await until_shown(pilot, "4 single, 6", "unknown")
         await go(pilot, "d")
         await until_shown(pilot, "next in the table")
         await press(pilot, "escape")

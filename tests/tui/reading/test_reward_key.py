@@ -98,7 +98,7 @@ async def test_on_screen_the_choice_is_in_every_pane(tmp_path: Path) -> None:
         await go(pilot, "w", "down", "enter")
         await until_shown(pilot, "reward 0.12", "group 0: 0.00  0.00  0.00  0.00", "x truncated  reward: format")
         await go(pilot, "6")
-        await until_shown(pilot, "2 groups · reward: format", "zero-std 1 of 2", "pass@1 0.12")
+        await until_shown(pilot, "zero-std 1 of 2", "pass@1 0.12", "pass@4 0.50 · reward: format")
 
 
 async def test_the_other_entries_are_columns_that_filter_and_sort(tmp_path: Path) -> None:
