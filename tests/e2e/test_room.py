@@ -38,6 +38,12 @@ def with_space(mebibytes: int) -> tuple[str, ...]:
     return ("bash", "-c", f'ulimit -v {mebibytes << 10}; exec "$@"', "bash")
 
 
+def limit_space(mebibytes: int) -> str:
+    """The same as code that runs in the program itself."""
+    size = mebibytes * MIB
+    return f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({size}, {size}))"
+
+
 def with_tasks(count: int) -> tuple[str, ...]:
     """A limit on processes and threads, which does not hold for root."""
     limit = ("bash", "-c", f'ulimit -u {count}; exec "$@"', "bash")
@@ -101,10 +107,7 @@ def test_a_small_pickle_that_asks_for_too_much_is_to_blame_itself(run: Path, tmp
 
 
 def test_a_screen_that_can_not_be_had_is_one_sentence(run: Path) -> None:
-    def limit() -> str:
-        return f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({400 * MIB}, {400 * MIB}))"
-
-    with Terminal(run, code=limit()) as terminal:
+    with Terminal(run, code=limit_space(400)) as terminal:
         terminal.settle()
         assert "dumptui: terminal: the screen takes 768 MiB of address space (ulimit -v)" in terminal.text
         assert terminal.process.wait() == 2
@@ -112,8 +115,7 @@ def test_a_screen_that_can_not_be_had_is_one_sentence(run: Path) -> None:
 
 def test_threads_share_what_address_space_there_is(run: Path) -> None:
     """Each of them reserved 64 MiB: which part of the screen got nothing was left to chance."""
-    code = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({1000 * MIB}, {1000 * MIB}))"
-    with Terminal(run, "--no-cache", code=code) as terminal:
+    with Terminal(run, "--no-cache", code=limit_space(1000)) as terminal:
         terminal.until("? Keys", "step 25, 26 of 26", "reward against length")
         terminal.settle()
         status = Path(f"/proc/{terminal.process.pid}/status").read_text()
@@ -123,8 +125,7 @@ def test_threads_share_what_address_space_there_is(run: Path) -> None:
 
 def test_a_filter_that_can_not_be_had_says_so_and_the_screen_goes_on(run: Path) -> None:
     """It froze for good: polars waits for threads that it does not get."""
-    code = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({1000 * MIB}, {1000 * MIB}))"
-    with Terminal(run, "--no-cache", code=code) as terminal:
+    with Terminal(run, "--no-cache", code=limit_space(1000)) as terminal:
         terminal.until("? Keys", "step 25, 26 of 26", "sample")
         terminal.press("/")
         terminal.until("show steps where")

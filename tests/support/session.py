@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeAlias
 
 from textual.pilot import Pilot
@@ -12,6 +13,7 @@ from textual.widgets import OptionList
 
 from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
+from dumptui.tui.reading.reader import Reader
 from dumptui.tui.widgets.table.table import Table
 from tests.support.screen import press, until
 
@@ -35,6 +37,17 @@ async def opened(
         await until(pilot, lambda: not scanned or len(app.rollout.rows) == len(run.steps))
         app.rollout.steps.show()
         yield app, pilot
+
+
+@contextmanager
+def busy(reader: Reader) -> Iterator[None]:
+    """Keep the thread of a reader waiting: it begins with what is asked meanwhile once all of that is asked."""
+    gate = Event()
+    reader.compute(gate.wait)
+    try:
+        yield
+    finally:
+        gate.set()
 
 
 async def go(pilot: Pilot[None], *keys: str) -> None:

@@ -128,8 +128,8 @@ class Steps:
         self._reader.open_step(key)
 
     def ask(self, text: str, repeat: Callable[[], None]) -> None:
-        """Say what is being read of the step on screen. `repeat` asks for it again if the step is read again first,
-        which abandons it.
+        """Say what is being read of the step on screen. `repeat` asks for it again if the step is read again first:
+        the answer would be of the step as it was, or not come.
         """
         self.wait.begin(text)
         self._repeat = repeat

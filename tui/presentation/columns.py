@@ -352,9 +352,14 @@ TIMELINE = fields_of(
 HEALTH = fields_of(FINDING_COLUMNS, {"label": 9, "level": 7, "file": 22, "problem": 70})
 
 
+def used_entries(rows: Sequence[Record]) -> set[str]:
+    """Return the entries of dicts that the rewards of samples are."""
+    return {str(entry) for row in rows if (entry := row.get("reward_entry")) is not None}
+
+
 def entry_fields(rows: Sequence[Record]) -> list[Field]:
     """Return the columns of the entries of rewards that are dicts, but for the one that is used as the reward."""
-    used = {entry_column(str(row["reward_entry"])) for row in rows[:1]}
+    used = set(map(entry_column, used_entries(rows)))
     names = [name for name in (rows[0] if rows else ()) if name.startswith(ENTRY_PREFIX) and name not in used]
     return [entry_field(name) for name in names]
 

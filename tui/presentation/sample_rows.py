@@ -102,7 +102,7 @@ def count_line(row: Record, groups: Sequence[Record]) -> str:
 
 def entry_text(rows: Sequence[Record]) -> str:
     """Return which entries of dicts the rewards of samples are; "" if the rewards are no dicts."""
-    entries = {str(entry) for row in rows if (entry := row.get("reward_entry")) is not None}
+    entries = columns.used_entries(rows)
     return f"reward: {clip(visible(', '.join(sorted(entries))), ENTRY_CELLS)}" if entries else ""
 
 

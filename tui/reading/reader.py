@@ -46,6 +46,7 @@ class Reader(ReaderThread):
         self._workers = workers
         self._follow = follow
         self._looking = False
+        self._tools_of: StepLoaded | None = None
 
     @cached_property
     def _work(self) -> ReaderTasks:
@@ -90,8 +91,15 @@ class Reader(ReaderThread):
         self.submit(lambda: self._work.prompts.begin())
 
     def read_tools(self, loaded: StepLoaded) -> None:
-        """Read the tool calls and lifecycles of a step. The pane asks once: nothing that is asked later ends this."""
-        self.submit(lambda: self._work.read_tools(loaded))
+        """Read the tool calls and lifecycles of a step, unless another step's are asked for first. The pane asks once:
+        nothing else that is asked later ends this.
+        """
+        self._tools_of = loaded
+        self.submit(self._read_tools, loaded)
+
+    def _read_tools(self, loaded: StepLoaded) -> None:
+        if loaded is self._tools_of:
+            self._work.read_tools(loaded)
 
     def find_health(self) -> None:
         """Look for what is wrong with the run, from the start, whenever nothing else is asked."""

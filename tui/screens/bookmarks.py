@@ -89,13 +89,13 @@ class Bookmarks(Listing[Location]):
     ]
 
     def __init__(self, state: State, visit: Location | None) -> None:
-        super().__init__()
+        super().__init__("bookmarks · enter open · d delete · esc close")
         self.state, self.visit = state, visit
         self.places: list[Location] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
-            yield Static(Text("bookmarks · enter open · d delete · esc close", style="bold"))
+            yield Static(Text(self.heading, style="bold"))
             yield OptionList(markup=False)
 
     def on_mount(self) -> None:

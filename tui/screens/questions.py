@@ -52,14 +52,15 @@ def ask_filter(rows: Sequence[Record], asked: Arrangement, history: Sequence[str
         return f"{len(replace(asked, where=text).select(rows))} of {plural(len(rows), noun)}"
 
     labels = {name: label for label, name in asked.LABELS.items() if label != name}
-    names = {name: labels.get(name, "") for name in most_used(rows[0] if rows else (), asked, history)}
+    names = {name: labels.get(name, "") for name in most_used(rows[0] if rows else (), labels, asked.FIELDS, history)}
     return Ask(f"show {noun}s where", check, value=asked.where, hint=hint, names=names, history=history)
 
 
-def most_used(names: Iterable[str], asked: Arrangement, history: Sequence[str]) -> list[str]:
+def most_used(
+    names: Iterable[str], labels: Mapping[str, str], fields: Sequence[columns.Field], history: Sequence[str]
+) -> list[str]:
     """Return the names of columns by how many earlier filters use them, by name or label; then as on screen."""
-    labels = {name: label for label, name in asked.LABELS.items()}
-    places = {field.key: place for place, field in enumerate(asked.FIELDS) if field.default}
+    places = {field.key: place for place, field in enumerate(fields) if field.default}
 
     def is_used(name: str, text: str) -> bool:
         words = {name, labels.get(name, name)}

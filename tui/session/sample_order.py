@@ -65,15 +65,14 @@ class Arrangement:
 
     def sort_words(self) -> str:
         """Return the sort in words, such as "by |Δ|, largest first"; empty in file order."""
-        labels = {field.key: field.label for field in self.FIELDS}
         if not self.sort:
             return ""
-        if len(self.sort) == 1:
-            key, down = self.sort[0]
-            return f"by {visible(labels.get(key, key))}, {'largest' if down else 'smallest'} first"
-        return "by " + ", then ".join(
-            f"{visible(labels.get(key, key))} {'▼' if down else '▲'}" for key, down in self.sort
-        )
+        known = {field.key: field.label for field in self.FIELDS}
+        labelled = [(visible(known.get(key, key)), down) for key, down in self.sort]
+        if len(labelled) == 1:
+            label, down = labelled[0]
+            return f"by {label}, {'largest' if down else 'smallest'} first"
+        return "by " + ", then ".join(f"{label} {'▼' if down else '▲'}" for label, down in labelled)
 
 
 class StepArrangement(Arrangement):

@@ -6,7 +6,6 @@ import re
 
 from dumptui.core.files.step_files import FileRole, StepKey
 
-NAME = "miles"
 RUN_FOLDERS = frozenset(("rollout_data", "train_data"))
 """A folder with one of these sub-folders is a run."""
 WITHOUT_STEPS = "holds no dump: it has no rollout_data/N.pt and no train_data/N_RANK.pt"

@@ -1,9 +1,13 @@
 """How the files of miles and slime are read; `core/formats/format.py` says what each function returns."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 from dumptui.core.formats.miles.parquet_mirror import mirror_index, read_mirror
 from dumptui.core.formats.miles.rollout_file import read_rollout, samples_of_rows
 from dumptui.core.formats.miles.train_file import read_shards
-from dumptui.core.formats.miles.trajectory_file import Trajectories, trajectory_faults
+from dumptui.core.formats.miles.trajectory_file import Trajectories, sidecar_faults
 
 __all__ = [
     "mirror_index",
@@ -15,5 +19,6 @@ __all__ = [
     "sidecar_faults",
 ]
 
-open_sidecar = Trajectories.scan
-sidecar_faults = trajectory_faults
+
+def open_sidecar(path: Path) -> Trajectories:
+    return Trajectories.scan(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,6 @@ NOT_PER_TOKEN = frozenset(
 PLAIN_COLUMNS = frozenset(["rewards", "raw_reward", "truncated"])
 # Columns of whole numbers, one per token or per response token.
 INTEGER_COLUMNS = frozenset(["tokens", "loss_masks"])
-T = TypeVar("T")
 LARGEST_LENGTH = 1 << 40  # in tokens, so that chunks of it can be counted in 64 bits
 # How a list of numbers comes out of a pickle.
 Listed = (list, tuple, np.ndarray)

@@ -129,7 +129,7 @@ def whole_number(digits: str) -> int | str:
     return int(digits) if len(digits) <= _LONGEST_NUMBER else f"<a number of {len(digits):,} digits>"
 
 
-def trajectory_faults(path: Path) -> list[str]:
+def sidecar_faults(path: Path) -> list[str]:
     """Return what is wrong with a trajectory file as a whole. Raises DumpError when it can't be read."""
     try:
         with open_file(path) as file:

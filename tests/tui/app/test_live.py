@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -36,6 +35,7 @@ from dumptui.tui.widgets.line import Line
 from dumptui.tui.widgets.table.table import Table
 from tests.support.file_faults import Refusals
 from tests.support.screen import DEADLINE, ROOT, Terminal, press, still, text, until, until_shown
+from tests.support.session import busy
 from tests.support.writer import Layout, sample, write_step
 
 LAYOUT = Layout(dp=2)
@@ -280,11 +280,9 @@ async def test_what_is_asked_of_a_step_that_is_read_again_comes_still(root: Path
     keys, shown = ASKED[name]
     write(root, 0)
     async with live(root) as (app, pilot):
-        free = threading.Event()
-        app.reader.compute(free.wait)
-        await press(pilot, *keys)
-        app.reader.open_step(StepKey(0))
-        free.set()
+        with busy(app.reader):
+            await press(pilot, *keys)
+            app.reader.open_step(StepKey(0))
         await until_shown(pilot, shown)
         await until(pilot, lambda: not app.wait.waiting)
 
@@ -297,14 +295,12 @@ async def test_what_is_asked_while_a_step_is_to_be_read_again_costs_no_reading(r
     late.rename(aside)
     async with live(root) as (app, pilot):
         await until(pilot, lambda: app.loaded is not None and app.loaded.row["state"] == "partial")
-        free = threading.Event()
         aside.rename(late)
         app.reader.look()
-        app.reader.compute(free.wait)
-        await until(pilot, lambda: len(app.steps.run.steps[StepKey(0)].shards) == 2)
         keys, shown = ASKED[name]
-        await press(pilot, *keys)
-        free.set()
+        with busy(app.reader):
+            await until(pilot, lambda: len(app.steps.run.steps[StepKey(0)].shards) == 2)
+            await press(pilot, *keys)
         await until_shown(pilot, shown)
         await until(pilot, lambda: app.loaded is not None and app.loaded.row["state"] == "ok")
 
@@ -312,11 +308,9 @@ async def test_what_is_asked_while_a_step_is_to_be_read_again_costs_no_reading(r
 async def test_what_was_given_up_does_not_come_when_the_step_is_read_again(root: Path) -> None:
     write(root, 0)
     async with live(root) as (app, pilot):
-        free = threading.Event()
-        app.reader.compute(free.wait)
-        await press(pilot, "enter", "i", "escape")
-        app.reader.open_step(StepKey(0))
-        free.set()
+        with busy(app.reader):
+            await press(pilot, "enter", "i", "escape")
+            app.reader.open_step(StepKey(0))
         await asyncio.wrap_future(app.reader.compute(lambda: None))  # after all that was asked before
         assert "▾ sample" not in await still(pilot)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from queue import Queue
-from threading import Event
 from typing import Any
 
 import pytest
@@ -35,9 +33,11 @@ from dumptui.tui.reading.messages import (
     StepFailed,
     StepLoaded,
     StepSummaries,
+    ToolsRead,
 )
 from dumptui.tui.reading.reader import Reader
 from tests.support.screen import DEADLINE, ROOT
+from tests.support.session import busy
 from tests.support.writer import Layout, sample, write_step
 
 
@@ -65,14 +65,6 @@ class Posted:
         loaded = self.until(lambda one: isinstance(one, StepLoaded))[-1]
         assert isinstance(loaded, StepLoaded)
         return loaded
-
-    @contextmanager
-    def busy(self) -> Iterator[None]:
-        """It begins with what is asked meanwhile when all of that is asked."""
-        gate = Event()
-        self.reader.compute(gate.wait)
-        yield
-        gate.set()
 
 
 def read_step(root: Path) -> list[Message]:
@@ -106,7 +98,7 @@ def test_a_sample_that_is_asked_for_while_a_step_is_looked_at_comes_first(
     write_step(tmp_path, 0, [sample(at, prompt_len=50, response_len=400) for at in range(4)], Layout(dp=2))
     with Posted(tmp_path) as posted:
         loaded = posted.step()
-        with posted.busy():
+        with busy(posted.reader):
             posted.reader.pack(loaded)
             posted.reader.open_talk(loaded.step, 1)
         posted.until(lambda one: isinstance(one, ConversationView))
@@ -121,7 +113,7 @@ def test_a_step_that_is_asked_for_while_the_run_is_looked_through_comes_first_an
     for step in range(2):
         write_step(tmp_path, step, [sample(at) for at in range(4)], Layout(dp=2)).files[1].write_bytes(b"")
     with Posted(tmp_path) as posted:
-        with posted.busy():
+        with busy(posted.reader):
             posted.reader.find_health()
             posted.reader.open_step(StepKey(0))
         *before, _ = posted.until(lambda one: isinstance(one, StepLoaded))
@@ -199,3 +191,17 @@ def test_what_ends_with_an_exception_in_the_background_is_told(tmp_path: Path, m
         assert isinstance(broken, Broken) and isinstance(broken.error, MemoryError)
         posted.reader.open_talk(loaded.step, 0)
         posted.until(lambda one: isinstance(one, ConversationView))
+
+
+def test_tools_are_read_of_the_step_that_is_asked_for_last(tmp_path: Path) -> None:
+    """Whoever goes along the steps would wait for the tools of each of them."""
+    write_step(tmp_path, 0, [sample(0)])
+    with Posted(tmp_path) as posted:
+        first = posted.step()
+        write_step(tmp_path, 0, [sample(0), sample(1)])
+        second = posted.step()
+        with busy(posted.reader):
+            posted.reader.read_tools(first)
+            posted.reader.read_tools(second)
+        read = posted.until(lambda one: isinstance(one, ToolsRead))[-1]
+        assert isinstance(read, ToolsRead) and read.step is second.step

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dumptui.core.files.step_files import StepKey
-from dumptui.core.run.run import Run
 from dumptui.tui.app.app import DumpTui
 from dumptui.tui.panes import TABS
 from dumptui.tui.screens.help import Explanation
 from tests.support.screen import lines, press, still, strips, tab, text, until, until_shown
+from tests.support.session import opened
 
 WORDS = ("|Δ|", "ratio", "H", "~", "!", "stale", "scale of the step", "ref", "adv", "norm", "execution", "episode")
 """What a reader of the screen asks for first."""
@@ -19,9 +19,7 @@ WORDS = ("|Δ|", "ratio", "H", "~", "!", "stale", "scale of the step", "ref", "a
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
 async def test_the_help_of_each_pane_names_it_and_its_keys(demo: Path, size: tuple[int, int]) -> None:
-    app = DumpTui(Run.open(demo), StepKey(1))
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.loaded is not None)
+    async with opened(demo, key=StepKey(1), size=size) as (app, pilot):
         for name, label in TABS.items():
             await press(pilot, tab(name))
             await until(pilot, lambda name=name: app.pane == name)  # type: ignore[misc]
@@ -42,9 +40,7 @@ def titles(app: DumpTui) -> list[str]:
 
 
 async def test_the_help_begins_with_ten_keys_and_knows_the_words_on_screen(demo: Path) -> None:
-    app = DumpTui(Run.open(demo), StepKey(1))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: app.loaded is not None)
+    async with opened(demo, key=StepKey(1), size=(120, 40)) as (app, pilot):
         await press(pilot, "question_mark")
         await until_shown(pilot, "Rollout: help")
         first, *_ = app.screen.query_one(Explanation).blocks
@@ -61,9 +57,7 @@ async def test_the_help_begins_with_ten_keys_and_knows_the_words_on_screen(demo:
 
 
 async def test_a_list_shows_what_the_entry_under_its_cursor_means(demo: Path) -> None:
-    app = DumpTui(Run.open(demo), StepKey(1))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.loaded is not None)
+    async with opened(demo, key=StepKey(1), size=(80, 24)) as (app, pilot):
         await press(pilot, "s")
         await until_shown(pilot, "sort the steps by")
         assert "unit: nats" not in text(app)
@@ -78,9 +72,7 @@ async def test_a_list_shows_what_the_entry_under_its_cursor_means(demo: Path) ->
 
 
 async def test_the_help_fits_the_width_it_has_and_takes_another_one(demo: Path) -> None:
-    app = DumpTui(Run.open(demo), StepKey(1))
-    async with app.run_test(size=(120, 60)) as pilot:
-        await until(pilot, lambda: app.loaded is not None)
+    async with opened(demo, key=StepKey(1), size=(120, 60)) as (app, pilot):
         await press(pilot, "question_mark")
         for width in (120, 80, 40):
             await pilot.resize_terminal(width, 60)
@@ -93,9 +85,7 @@ async def test_the_help_fits_the_width_it_has_and_takes_another_one(demo: Path) 
 
 
 async def test_keys_in_the_text_are_bold(demo: Path) -> None:
-    app = DumpTui(Run.open(demo), StepKey(1))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: app.loaded is not None)
+    async with opened(demo, key=StepKey(1), size=(120, 40)) as (app, pilot):
         await press(pilot, "question_mark", "end")
         await until_shown(pilot, "Rollout: help", "goes deeper")
         await until(pilot, lambda: {"enter", "escape"} <= bold_words(app, "goes deeper"))
@@ -108,8 +98,7 @@ def bold_words(app: DumpTui, words: str) -> set[str]:
 
 
 async def test_the_help_is_left_before_the_app_is(demo: Path) -> None:
-    app = DumpTui(Run.open(demo), StepKey(1), (0, 0), "tokens")
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with opened(demo, key=StepKey(1), sample=(0, 0), pane="tokens", size=(120, 40)) as (app, pilot):
         await until_shown(pilot, "Δ = trainer - engine")
         for key in ("q", "escape", "question_mark"):
             await press(pilot, "question_mark")

@@ -43,8 +43,15 @@ class Listing(Dialog[Answer | None]):
         Binding("G", "move('last')", "Last", show=False, id="list.last"),
         Binding("question_mark", "meaning", "Meaning", key_display="?", id="list.meaning"),
     ]
-    choices: Sequence[tuple[str, str]] = ()
-    meanings: Mapping[str, str] = {}
+
+    def __init__(
+        self, title: str, choices: Sequence[tuple[str, str]] = (), meanings: Mapping[str, str] | None = None
+    ) -> None:
+        """`choices` are keys and texts."""
+        super().__init__()
+        self.heading = title
+        self.choices = choices
+        self.meanings = meanings or {}
 
     def compose_meaning(self) -> ComposeResult:
         """Yield the place below the list where `?` shows a meaning."""
@@ -86,11 +93,8 @@ class Choose(Listing[str]):
         current: str | None = None,
         meanings: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__()
-        self.heading = title
-        self.choices = choices
+        super().__init__(title, choices, meanings)
         self.current = current
-        self.meanings = meanings or {}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
@@ -136,11 +140,8 @@ class Pick(Listing["list[str] | str"]):
         picked: Collection[str],
         meanings: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__()
-        self.heading = title
-        self.choices = choices
+        super().__init__(title, choices, meanings)
         self.picked = set(picked)
-        self.meanings = meanings or {}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
