@@ -45,8 +45,8 @@ def sample_cells(fields: Sequence[Field], record: Record) -> list[str]:
     ]
 
 
-def marked(text: str, width: int, sign: str = ALARM_SIGN) -> str:
-    """A cell with the sign before it, without its blanks, or as it is, where there is no room."""
-    found = sign + text
+def marked(text: str, width: int) -> str:
+    """A cell with ALARM_SIGN before it, without its blanks, or as it is, where there is no room."""
+    found = ALARM_SIGN + text
     shorter = found.replace(" ", "")
     return found if len(found) <= width else shorter if len(shorter) <= width else text

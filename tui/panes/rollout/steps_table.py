@@ -216,7 +216,7 @@ class StepsSide(Vertical):
         bad, partial = alarms(row) if line.dataset is None else {}, partial_columns(row)
         for place, field in enumerate(fields):
             if field.key in partial:
-                found[place] = marked(found[place], field.width, PARTIAL_SIGN)
+                found[place] = PARTIAL_SIGN + found[place]  # the table rounds a number for which there is no room
             if field.key in bad or (bad and field.key == "label"):
                 found[place] = marked(found[place], field.width if place else self._label_width)
         return found
